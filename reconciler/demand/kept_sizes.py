@@ -10,8 +10,6 @@ and takes none beside that."""
 
 from __future__ import annotations
 
-from reconciler.model.remembered import remembered
-
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,6 +27,7 @@ from reconciler.model.buffers import (
     DEADLINE_EXCEEDED,
     EXPIRED,
     FULFILLED,
+    SHARES_KEY,
     Buffer,
     Fulfilment,
     OneShot,
@@ -38,7 +37,6 @@ from reconciler.model.buffers import (
     balloon_of,
     ending,
     pods_of,
-    SHARES_KEY,
     share_key,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
@@ -51,6 +49,7 @@ from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import PODS, Resources, format_duration, readable_amount
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import remembered
 from reconciler.model.view import ClusterView, LiveObject
 
 _FIELD = f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"

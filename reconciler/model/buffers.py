@@ -18,9 +18,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-import msgspec
-from msgspec import structs
-
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, Labels
@@ -131,7 +128,7 @@ class RememberedShare(Record, frozen=True):
             if size > chunks and now - at < shrink_after:
                 slot = (at - _EPOCH) // (shrink_after / _SLOTS)
                 larger[slot] = (larger.get(slot, (size, at))[0], at)
-        return structs.replace(self, chunks=chunks, larger=tuple(larger.values()))
+        return self.but(chunks=chunks, larger=tuple(larger.values()))
 
 
 def share_key(ref: ObjectRef) -> str:
@@ -299,7 +296,7 @@ class OneShot(Record, frozen=True):
     left: int = 0
     nodes: tuple[str, ...] = ()
     filled: str = ""
-    places: Mapping[str, OneShotPlace] = msgspec.field(default_factory=dict)
+    places: Mapping[str, OneShotPlace] = {}
     used: int = 0
     lost: int = 0
     since: str = ""
@@ -309,7 +306,7 @@ class OneShot(Record, frozen=True):
         """The record with these places left."""
         kept = {node: place for node, place in sorted(places.items()) if place.chunks}
         left = sum(place.chunks for place in kept.values())
-        return structs.replace(self, left=left, nodes=tuple(kept), places=kept)
+        return self.but(left=left, nodes=tuple(kept), places=kept)
 
     def gives_up(self, deadline: timedelta) -> datetime | None:
         """When its deadline has passed; None before it has become ready. A deadline that came later counts from when it was full."""

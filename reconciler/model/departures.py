@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from reconciler.model.refs import ObjectRef, abridged
-from reconciler.model.remembered import Moment, Record
+from reconciler.model.remembered import Moment, Record, Unreadable, memory_of, restored
 
 
 class Departure(Record, frozen=True):
@@ -92,7 +90,7 @@ class PruneHour(Record, frozen=True):
     pruned: frozenset[str] = frozenset()
     released: frozenset[str] = frozenset()
     stepped: int = 0
-    let_down: Mapping[str, int] = msgspec.field(default_factory=dict)
+    let_down: Mapping[str, int] = {}
 
     @property
     def ends(self) -> datetime:
@@ -102,13 +100,13 @@ class PruneHour(Record, frozen=True):
     def memory(self) -> dict[str, Any]:
         """JSON values for the inventory; nothing while nothing was removed."""
         took = self.pruned or self.released or self.let_down
-        return {PRUNES_KEY: msgspec.to_builtins(self, order="deterministic")} if took else {}
+        return memory_of(PRUNES_KEY, self) if took else {}
 
 
 def prune_hour(memory: Mapping[str, Any], members: int, nodes: int, now: datetime) -> PruneHour:
     """The current hour, or a new one. An entry of another format was written by another version, and is dropped."""
     try:
-        hour = msgspec.convert(memory.get(PRUNES_KEY), PruneHour)
-    except msgspec.ValidationError:
+        hour = restored(memory.get(PRUNES_KEY), PruneHour)
+    except Unreadable:
         return PruneHour(now, members, nodes)
     return hour if now < hour.ends else PruneHour(now, members, nodes, let_down=hour.let_down)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from reconciler.model.errors import Invalid
-from reconciler.model.remembered import Moment, Record
+from reconciler.model.remembered import Moment, Record, Unreadable, restored
 
 REQUESTS_KEY = "provisioningRequests"
 """The key in the inventory's memory: records by `namespace/name`."""
@@ -34,7 +32,7 @@ class RequestRecord(Record, frozen=True):
     consumed: tuple[int, ...] = ()
     present: tuple[int, ...] = ()
     lost: int = 0
-    located: Mapping[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    located: Mapping[str, tuple[int, ...]] = {}
     outcome: str = ""
     ended: Moment | None = None
 
@@ -47,8 +45,8 @@ class RequestRecord(Record, frozen=True):
 def read_records(memory: Mapping[str, Any]) -> dict[str, RequestRecord]:
     """Records by `namespace/name`. Raises `Invalid` if one cannot be read, since without it a request would run again."""
     try:
-        return msgspec.convert(memory.get(REQUESTS_KEY) or {}, dict[str, RequestRecord])
-    except msgspec.ValidationError as error:
+        return restored(memory.get(REQUESTS_KEY) or {}, dict[str, RequestRecord])
+    except Unreadable as error:
         raise Invalid(
             f"{REQUESTS_KEY} in the inventory is not what headroom wrote ({error})",
             hint="repair the record in the inventory's ConfigMap, or remove it if its request may run again",

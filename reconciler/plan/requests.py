@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from msgspec import structs
-
 from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import REQUEST_KIND, Demand
@@ -71,7 +69,7 @@ def request_plan(
     for demand, state in asked:
         decision = decide(demand, state, availability.get(demand.ref, Availability()), now, rules)
         if decision.record.provisioned is not None:
-            decision = replace(decision, record=structs.replace(decision.record, located=located.get(demand.ref, {})))
+            decision = replace(decision, record=decision.record.but(located=located.get(demand.ref, {})))
         decisions[demand.ref] = decision
         name = record_name(demand.ref.namespace, demand.ref.name)
         if _is_remembered(state, decision.record):

@@ -18,8 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from msgspec import structs
-
 from reconciler.model.conditions import Availability, Condition, ConditionStatus
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import ATTEMPT_LABEL
@@ -98,16 +96,16 @@ def record_of(
     digest = spec_digest(request)
     if record is not None and _is_about(record, request, digest):
         # An earlier version wrote no beginning. Without one, an attempt would try again what has failed in it.
-        return structs.replace(record, began=now) if record.under_way and record.began is None else record
+        return record.but(began=now) if record.under_way and record.began is None else record
     attempt = attempts.get(request.uid, 0)
     fresh = RequestRecord(uid=request.uid, spec=digest, attempt=attempt)
     times = dict(request.status_times)
     for condition_type in TERMINAL:
         if request.is_true(condition_type):
-            return structs.replace(fresh, outcome=condition_type, ended=_time(times.get(condition_type)) or now)
+            return fresh.but(outcome=condition_type, ended=_time(times.get(condition_type)) or now)
     if request.is_true(PROVISIONED):
-        return structs.replace(fresh, provisioned=_time(times.get(PROVISIONED)) or now)
-    return structs.replace(fresh, under_way=attempt > 0, began=now if attempt > 0 else None)
+        return fresh.but(provisioned=_time(times.get(PROVISIONED)) or now)
+    return fresh.but(under_way=attempt > 0, began=now if attempt > 0 else None)
 
 
 def _is_about(record: RequestRecord, request: ProvisioningRequest, digest: str) -> bool:
@@ -193,8 +191,8 @@ def _unchanged(state: RequestState, *said: Condition) -> Decision:
 
 def _provisioned(demand: Demand, state: RequestState, now: datetime) -> Decision:
     consumed = tuple(0 for _ in demand.groups)
-    record = structs.replace(
-        state.record, under_way=False, began=None, retry_at=None, provisioned=now, consumed=consumed, present=()
+    record = state.record.but(
+        under_way=False, began=None, retry_at=None, provisioned=now, consumed=consumed, present=()
     )
     return Decision(record, conditions.merged(state, conditions.provisioned(state, record)))
 
@@ -220,7 +218,7 @@ def _tried(demand: Demand, state: RequestState, there: Availability, now: dateti
         record, said = _failed(record, there, now, rules)
     elif record.under_way or any(group.count for group in demand.groups):
         if not record.under_way:
-            record = structs.replace(record, attempt=record.attempt + 1, under_way=True, began=now, retry_at=None)
+            record = record.but(attempt=record.attempt + 1, under_way=True, began=now, retry_at=None)
         said = conditions.under_way(record, there, state, now)
     else:
         said = conditions.pods_wait(there)
@@ -237,10 +235,10 @@ def _failed(
     if there.unread:
         message = f"attempt {record.attempt}: how much of its capacity is there is not known: {there.unread}"
         return record, conditions.not_yet(conditions.UNDER_WAY, message)
-    record = structs.replace(record, under_way=False, began=None)
+    record = record.but(under_way=False, began=None)
     if not there.tried:
-        return structs.replace(record, attempt=record.attempt - 1), conditions.not_yet(conditions.NOT_FOUND, why)
-    record = structs.replace(record, retry_at=now + retry_delay(record.attempt, rules))
+        return record.but(attempt=record.attempt - 1), conditions.not_yet(conditions.NOT_FOUND, why)
+    record = record.but(retry_at=now + retry_delay(record.attempt, rules))
     return record, conditions.failed_attempt(record, why)
 
 
@@ -251,9 +249,7 @@ def _booked(state: RequestState, there: Availability) -> Decision:
         return _unchanged(state)
     loss = conditions.loss_words(there)
     # The nodes that make a loss good are of an attempt too: by its number they are known for this request's.
-    record = structs.replace(
-        record, lost=there.unplaced, attempt=max(record.attempt, 1) if there.new else record.attempt
-    )
+    record = record.but(lost=there.unplaced, attempt=max(record.attempt, 1) if there.new else record.attempt)
     told = next((item for item in state.status_conditions if item.type == PROVISIONED), None)
     is_told = told is not None and told.status is ConditionStatus.TRUE and told.reason != conditions.LOST
     said = () if is_told and not loss else conditions.provisioned(state, record, loss=loss)
@@ -315,7 +311,7 @@ class Consumption:
                 taken = min(come, counts[into] - consumed[into])
                 consumed[into] += taken
                 come -= taken
-        return structs.replace(record, consumed=tuple(consumed), present=() if now == consumed else tuple(now))
+        return record.but(consumed=tuple(consumed), present=() if now == consumed else tuple(now))
 
     def served(self, request: ProvisioningRequest, shapes: Sequence[PodShape]) -> list[int]:
         """How many pods have a node now, by pod set."""

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from msgspec import structs
-
 from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
 from reconciler.model.buffers import (
     ONE_SHOTS_KEY,
@@ -69,7 +67,7 @@ def one_shot_memory(
         demand, before = outcome.demand, records.get(uid, OneShot())
         if demand.ended is not None:
             ended = (demand.ended.type, demand.ended.reason, demand.ended.message)
-            entries[uid] = structs.replace(before.on({}), ended=ended)
+            entries[uid] = before.on({}).but(ended=ended)
             continue
         if any(name in nodes and not nodes[name].ready for name in before.nodes):
             entries[uid] = before
@@ -82,11 +80,9 @@ def one_shot_memory(
         if before.filled:
             entries[uid] = _after(before, places, min(stands, before.left), demand.desired or 0)
         elif demand.desired:
-            began = structs.replace(before, since=before.since or (time if demand.fill_deadline is not None else ""))
+            began = before.but(since=before.since or (time if demand.fill_deadline is not None else ""))
             full = stands == demand.desired
-            entries |= (
-                {uid: structs.replace(began.on(places), filled=time) if full else began} if full or began.since else {}
-            )
+            entries |= {uid: began.on(places).but(filled=time) if full else began} if full or began.since else {}
     return memory_of(ONE_SHOTS_KEY, entries)
 
 
@@ -113,7 +109,7 @@ def _after(before: OneShot, now: Mapping[str, OneShotPlace], stands: int, asked:
     there = sum(place.chunks for node, place in before.places.items() if node in now) if before.places else before.left
     unused = sum(place.chunks for place in kept.values())
     left = min(asked, unused)
-    after = structs.replace(before, used=before.used + max(0, there - unused), lost=before.lost + before.left - there)
+    after = before.but(used=before.used + max(0, there - unused), lost=before.lost + before.left - there)
     if sum(place.chunks for place in now.values()) == left:
         return after.on(now)
     return after.on(_first(kept, left))

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from msgspec import structs
-
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
@@ -163,14 +161,14 @@ def with_claims(
     return tuple(
         item
         if item.since != now or item.admits
-        else structs.replace(item, claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
+        else item.but(claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
         for item in known
     )
 
 
 def departures_memory(known: Iterable[Departure]) -> dict[str, Any]:
     """What the inventory remembers: nothing while no chunks leave."""
-    return memory_of(DEPARTURES_KEY, {item.node: structs.replace(item, saves=round(item.saves, 6)) for item in known})
+    return memory_of(DEPARTURES_KEY, {item.node: item.but(saves=round(item.saves, 6)) for item in known})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
-import msgspec
-from msgspec import structs
-
 from reconciler.model.changes import NodeClaimCreation, StockOut
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
@@ -31,7 +28,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import Cause, PlannedNode, Unplaced, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import Moment, Record, memory_of, remembered
+from reconciler.model.remembered import Moment, Record, Unreadable, memory_of, remembered, restored
 from reconciler.model.requirements import Operator
 from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.launching.caps import Capped, Cut
@@ -158,8 +155,7 @@ class LaunchRecord:
         for creation in created:
             planned = creation.planned
             launches.setdefault(creation.name, Launch(_offered(planned), now, words_of_holdings(planned.holdings)))
-        back_offs = [msgspec.to_builtins(item) for item in self.back_offs]
-        return memory_of(LAUNCHES_KEY, launches) | ({BACK_OFFS_KEY: back_offs} if back_offs else {})
+        return memory_of(LAUNCHES_KEY, launches) | memory_of(BACK_OFFS_KEY, list(self.back_offs))
 
 
 def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -179,8 +175,8 @@ def launch_record(
     """
     asked_before = remembered(view.inventory.memory, LAUNCHES_KEY, Launch)
     try:
-        back_offs = msgspec.convert(view.inventory.memory.get(BACK_OFFS_KEY, ()), list[BackOff])
-    except msgspec.ValidationError:
+        back_offs = restored(view.inventory.memory.get(BACK_OFFS_KEY, ()), list[BackOff])
+    except Unreadable:
         back_offs = []
     claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}
     launches: dict[str, Launch] = {}
@@ -234,9 +230,9 @@ def _still_out_of_stock(
             continue
         offerings = set(item.offered.combinations())
         if offerings & listed[True]:
-            kept.append(structs.replace(item, unlisted=False, until=min(item.until, now)) if item.unlisted else item)
+            kept.append(item.but(unlisted=False, until=min(item.until, now)) if item.unlisted else item)
         else:
-            kept.append(structs.replace(item, unlisted=item.unlisted or bool(offerings & listed[False])))
+            kept.append(item.but(unlisted=item.unlisted or bool(offerings & listed[False])))
     return kept
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import structs
-
 from reconciler.model import codes
 from reconciler.model.changes import Action, DemandOutcome, ObjectChange
 from reconciler.model.conditions import Condition, ConditionStatus
@@ -240,7 +238,7 @@ class _Turn:
         names = {str(ref) for ref in waiting}
         let_down = {name: count for name, count in self._let_down.items() if name in names}
         pruned, released = frozenset(self._pruned), frozenset(self._released)
-        return structs.replace(self._hour, pruned=pruned, released=released, stepped=self._stepped, let_down=let_down)
+        return self._hour.but(pruned=pruned, released=released, stepped=self._stepped, let_down=let_down)
 
 
 def with_waiting(outcomes: Iterable[DemandOutcome], pruning: Pruning) -> list[DemandOutcome]:
