@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -16,13 +17,15 @@ from threading import Lock
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Transient
 
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
 _IMPORTING = Lock()
 """Several clusters are opened at once, and no thread may see the package half entered."""
 _POOL_SIZE = 64  # each watch holds a connection
+_NOISE = re.compile(r"^\[Errno -?\d+\] |^_ssl\.c:\d+: |^\[(SSL|X509)[^\]]*\] | \(_ssl\.c:\d+\)$")
+"""Numbers of the operating system and places in Python's own source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +38,23 @@ class Access:
 
 
 def kubeconfig_access(context: str | None = None, path: str | None = None) -> Access:
-    """The context of a kubeconfig (KUBECONFIG or ~/.kube/config by default). Raises `Invalid`."""
+    """The context of a kubeconfig (KUBECONFIG or ~/.kube/config by default).
+
+    Raises `Invalid`, and `Transient` where an identity provider that it names does not answer.
+    """
     with _IMPORTING:
         _spare_the_models()
         from kubernetes.client import Configuration
-        from kubernetes.config import ConfigException, load_kube_config
+        from kubernetes.config import load_kube_config
 
     configuration = Configuration()
     location = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
     try:
         load_kube_config(location, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call]  # it has no types
-    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise Invalid(
+    except _network_errors() as error:
+        raise Transient(lost(f"the identity provider in the kubeconfig {location}", error)) from error
+    except Exception as error:
+        raise Invalid(  # the package raises whatever it meets: of a file, of a plugin, or a provider's refusal
             f"the kubeconfig {location} cannot be used: {error}",
             hint="check it with `kubectl config view`, or name another with KUBECONFIG",
         ) from error
@@ -63,7 +71,7 @@ def in_cluster_access() -> Access:
     configuration = Configuration()
     try:
         load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # it has no types
-    except (ConfigException, OSError) as error:
+    except (ConfigException, OSError, ValueError) as error:
         raise Invalid(f"not inside a cluster: {error}", hint="use --cluster kubeconfig[:CONTEXT]") from error
     return _access(configuration)
 
@@ -79,6 +87,43 @@ def current_context(path: str | None = None) -> str | None:
     except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError):
         return None
     return str(context["name"]) if context else None
+
+
+def lost(host: str, error: BaseException) -> str:
+    """The message of a lost connection, in one line and without the client's object addresses."""
+    import urllib3
+
+    reason: BaseException = error
+    timed_out = False
+    while True:
+        timed_out = timed_out or isinstance(reason, urllib3.exceptions.ReadTimeoutError)
+        inner = getattr(reason, "reason", None) or reason.__cause__ or next(iter(reason.args), None)
+        if not isinstance(inner, BaseException):
+            break
+        reason = inner
+    text = _NOISE.sub("", " ".join(str(reason).rpartition(">: ")[2].split())) or type(reason).__name__
+    if timed_out or "handshake operation timed out" in text:
+        return f"{host} accepts connections but does not answer"
+    return f"{host} does not answer: {text}"
+
+
+def authorized(access: Access) -> Mapping[str, str]:
+    """The headers that tell who asks. Raises `Transient`: they are made anew, and what fails now may be there at the next call."""
+    try:
+        return access.authorization()
+    except Exception as error:
+        # A token file may be gone or empty, a process may have too many files open, a plugin may fail: the package catches none of it.
+        reason = _NOISE.sub("", str(error)) or type(error).__name__
+        raise Transient(f"the credentials for {access.host} cannot be read: {reason}") from error
+
+
+def _network_errors() -> tuple[type[Exception], ...]:
+    """What asking an identity provider may raise. These packages are only loaded where something has failed."""
+    from kubernetes.client.exceptions import ApiException
+    from requests import RequestException
+    from urllib3.exceptions import HTTPError
+
+    return (ApiException, HTTPError, RequestException)
 
 
 def _spare_the_models() -> None:
@@ -116,7 +161,8 @@ def _access(configuration: Any) -> Access:
     pool = RESTClientObject(configuration).pool_manager
 
     def authorization() -> Mapping[str, str]:
-        headers = {setting["key"]: setting["value"] for setting in configuration.auth_settings().values()}
+        # A token that somebody has written by hand may end with a line feed.
+        headers = {setting["key"]: setting["value"].strip() for setting in configuration.auth_settings().values()}
         if not headers and configuration.username:
             headers["authorization"] = configuration.get_basic_auth_token()
         return headers

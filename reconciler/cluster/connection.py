@@ -5,7 +5,6 @@ Calls of the `kubernetes` package turn every object into model classes, which ta
 
 from __future__ import annotations
 
-import re
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from reconciler import __version__
-from reconciler.cluster.access import Access
+from reconciler.cluster.access import Access, authorized, lost
 from reconciler.cluster.decoding import protobuf
 from reconciler.cluster.server_clock import ServerClock
 from reconciler.model.errors import Invalid, Transient, Waiting
@@ -32,8 +31,6 @@ NOT_FOUND = 404
 CONFLICT = 409
 GONE = 410
 TOO_MANY = 429
-_NOISE = re.compile(r"^\[Errno -?\d+\] |^_ssl\.c:\d+: |^\[(SSL|X509)[^\]]*\] | \(_ssl\.c:\d+\)$")
-"""Numbers of the operating system and places in Python's own source."""
 _CONNECT_SECONDS = 5
 _GZIP = 16 + zlib.MAX_WBITS
 _MOST_AT_ONCE = 64 * 2**20
@@ -216,7 +213,7 @@ class Connection:
             packed = response.headers.get("Content-Encoding") == "gzip"
             return Answer(response.status, _unpacked(data) if packed else data, response.headers)
         except (urllib3.exceptions.HTTPError, OSError, zlib.error) as error:
-            raise Transient(_lost(self._host, error)) from error
+            raise Transient(lost(self._host, error)) from error
         finally:
             response.release_conn()
 
@@ -242,7 +239,7 @@ class Connection:
             else:
                 yield _lines(response)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Transient(_lost(self._host, error)) from error
+            raise Transient(lost(self._host, error)) from error
         finally:
             with self._lock:
                 self._streams.discard(response)
@@ -282,7 +279,7 @@ class Connection:
     def _send(self, access: Access, call: _Call) -> Any:
         import urllib3
 
-        headers = {"User-Agent": USER_AGENT, "Accept": JSON, **access.authorization(), **call.headers}
+        headers = {"User-Agent": USER_AGENT, "Accept": JSON, **authorized(access), **call.headers}
         timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=call.read)
         if call.guarded:
             why_not, left = self._hindrance(), self._seconds_left()
@@ -302,7 +299,7 @@ class Connection:
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             self._count(call.method, call.resource, "error")
-            raise Transient(_lost(access.host, error)) from error
+            raise Transient(lost(access.host, error)) from error
         self.server_clock.hear(response.headers.get("Date"))
         self._count(call.method, call.resource, str(response.status))
         return response
@@ -320,21 +317,3 @@ def _lines(response: Any) -> Iterator[bytes]:
     for chunk in response.stream(amt=None, decode_content=False):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from (line for line in lines if line)
-
-
-def _lost(host: str, error: BaseException) -> str:
-    """The message of a lost connection, in one line and without the client's object addresses."""
-    import urllib3
-
-    reason: BaseException = error
-    timed_out = False
-    while True:
-        timed_out = timed_out or isinstance(reason, urllib3.exceptions.ReadTimeoutError)
-        inner = getattr(reason, "reason", None) or reason.__cause__
-        if not isinstance(inner, BaseException):
-            break
-        reason = inner
-    text = _NOISE.sub("", str(reason).rpartition(">: ")[2].strip()) or type(reason).__name__
-    if timed_out or "handshake operation timed out" in text:
-        return f"{host} accepts connections but does not answer"
-    return f"{host} does not answer: {text}"

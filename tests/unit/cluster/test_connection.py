@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import urllib3
 
-from reconciler.cluster.access import Access
+from reconciler.cluster.access import Access, kubeconfig_access
 from reconciler.cluster.connection import Answer, Connection, RateLimit
-from reconciler.model.errors import Transient
+from reconciler.model.errors import Failure, Invalid, Transient
 from tests.unit.cluster.scripted_server import Reply, Script, serving, status
 
 
@@ -200,8 +200,7 @@ print(json.dumps({
 """
 
 
-def told(folder: Path, user: dict[str, Any]) -> dict[str, Any]:
-    """By a process of its own: in this one a test may have imported the whole package."""
+def kubeconfig(folder: Path, user: dict[str, Any]) -> Path:
     file = folder / "kubeconfig"
     config = {
         "apiVersion": "v1",
@@ -212,7 +211,12 @@ def told(folder: Path, user: dict[str, Any]) -> dict[str, Any]:
         "users": [{"name": "me", "user": user}],
     }
     file.write_text(json.dumps(config))
-    command = [sys.executable, "-c", SCRIPT, str(file)]
+    return file
+
+
+def told(folder: Path, user: dict[str, Any]) -> dict[str, Any]:
+    """By a process of its own: in this one a test may have imported the whole package."""
+    command = [sys.executable, "-c", SCRIPT, str(kubeconfig(folder, user))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
@@ -244,17 +248,22 @@ def test_an_exec_plugin_is_asked_for_the_token(tmp_path: Path) -> None:
 
 
 class Issuer(BaseHTTPRequestHandler):
-    """Of OpenID Connect: where tokens are, and a new one."""
+    """Of OpenID Connect: where tokens are, and a new one. Its first folder says how it is: "away" has no endpoint for tokens."""
 
     def do_GET(self) -> None:
-        self._answer({"token_endpoint": f"http://{self.headers['Host']}/token"})
+        host = "127.0.0.1:1" if self.path.startswith("/away") else self.headers["Host"]
+        document = {"token_endpoint": f"http://{host}{self.path[:7]}token"}
+        self._answer(document)
 
     def do_POST(self) -> None:
-        self._answer({"id_token": "a-new-one", "refresh_token": "b", "access_token": "c", "token_type": "bearer"})
+        if self.path.startswith("/strict"):
+            self._answer({"error": "invalid_grant", "error_description": "the session is over"}, 400)
+        else:
+            self._answer({"id_token": "a-new-one", "refresh_token": "b", "access_token": "c", "token_type": "bearer"})
 
-    def _answer(self, document: dict[str, str]) -> None:
+    def _answer(self, document: dict[str, str], status: int = 200) -> None:
         body = json.dumps(document).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -265,7 +274,8 @@ class Issuer(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def issuer() -> Iterator[str]:
+def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")  # an issuer on loopback, without TLS
     server = ThreadingHTTPServer(("127.0.0.1", 0), Issuer)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -273,23 +283,42 @@ def issuer() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_token_of_openid_connect_that_has_expired_is_renewed(
-    tmp_path: Path, issuer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")  # an issuer on loopback, without TLS
+def expired(issuer: str) -> dict[str, Any]:
+    """A user whose token is to be renewed by the issuer."""
 
     def part(document: dict[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
 
-    expired = f"{part({'alg': 'none'})}.{part({'exp': 1})}.{part({})}"
-    provider = {
-        "name": "oidc",
-        "config": {
-            "client-id": "headroom",
-            "client-secret": "of-headroom",
-            "id-token": expired,
-            "idp-issuer-url": issuer,
-            "refresh-token": "a",
-        },
+    config = {
+        "client-id": "headroom",
+        "client-secret": "of-headroom",
+        "id-token": f"{part({'alg': 'none'})}.{part({'exp': 1})}.{part({})}",
+        "idp-issuer-url": issuer,
+        "refresh-token": "a",
     }
-    assert told(tmp_path, {"auth-provider": provider})["headers"] == {"authorization": "Bearer a-new-one"}
+    return {"auth-provider": {"name": "oidc", "config": config}}
+
+
+def test_a_token_of_openid_connect_that_has_expired_is_renewed(tmp_path: Path, issuer: str) -> None:
+    assert told(tmp_path, expired(issuer))["headers"] == {"authorization": "Bearer a-new-one"}
+
+
+@pytest.mark.parametrize(
+    ("way", "failure", "words"),
+    [
+        ("", Transient, "does not answer: Connection refused"),
+        ("/away/", Transient, "does not answer: Connection refused"),
+        ("https", Transient, "does not answer: "),
+        ("/strict", Invalid, "(invalid_grant) the session is over"),
+    ],
+)
+def test_an_identity_provider_that_is_down_or_refuses_is_no_defect_of_headroom(
+    tmp_path: Path, issuer: str, way: str, failure: type[Failure], words: str
+) -> None:
+    address = issuer.replace("http", "https") if way == "https" else f"{issuer}{way}"
+    file = kubeconfig(tmp_path, expired(address if way else "http://127.0.0.1:1"))
+    with pytest.raises(failure) as raised:
+        kubeconfig_access(path=str(file))
+    assert type(raised.value) is failure
+    assert words in raised.value.message
+    assert str(file) in raised.value.message
