@@ -21,10 +21,10 @@ from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import clocks_of, seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.watch import RefusedError, ResourceWatch, Surroundings, pages_of
+from reconciler.cluster.watch import Pauses, RefusedError, ResourceWatch, WatchedCluster, pages_of
 from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Apply, Write, WriteResult
-from reconciler.model.errors import Failure, Transient, Waiting
+from reconciler.model.errors import Failure, Transient, Waiting, message_of
 from reconciler.model.quantity import whole_number
 from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef, abridged
 from reconciler.model.view import ClusterView, Manifest
@@ -68,9 +68,9 @@ class KubernetesCluster:
         self._unreachable = ""
         self._own: dict[tuple[str, str], int] = {}
         self._dated: tuple[ClusterView, ClusterView] | None = None
-        around = Surroundings(self._connection, self._discovery, self._store, self._stopping, self._notice)
+        watched = WatchedCluster(self._connection, self._discovery, self._store, self._stopping, self._notice)
         own_inventory = only_object(CONFIG_MAPS, inventory.namespace, inventory.name)
-        self._watches = {item.key: ResourceWatch(item, around) for item in (*RESOURCES, own_inventory)}
+        self._watches = {item.key: ResourceWatch(item, watched) for item in (*RESOURCES, own_inventory)}
         self._threads: list[Thread] = []
 
     @property
@@ -177,29 +177,29 @@ class KubernetesCluster:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _discover(self) -> None:
-        pause = 0.25
+        pauses = Pauses(self._stopping, self._discovery_interval)
         while not self._stopping.is_set():
             try:
                 changed = self._discovery.refresh()
-            except Failure as error:
-                self._unreachable = error.message
-                self._notice(self._store.set_gap("discovery", error.message))
-                self._stopping.wait(pause)
-                pause = min(pause * 2, self._discovery_interval)
-                continue
-            pause, self._unreachable = 0.25, ""
-            cleared = self._store.set_gap("discovery", "")
-            differs = changed and self._store.set_apis(self._discovery.apis())
-            if len(self._threads) == 1:
+                self._unreachable = ""
+                cleared = self._store.set_gap("discovery", "")
+                differs = changed and self._store.set_apis(self._discovery.apis())
                 self._start_watches()
-            self._notice(cleared or differs)
-            self._stopping.wait(self._discovery_interval)
+                self._notice(cleared or differs)
+            except Exception as error:  # noqa: BLE001 - a thread that ended would leave everybody waiting for the cluster
+                self._unreachable = message_of(error)
+                self._notice(self._store.set_gap("discovery", self._unreachable))
+                pauses.wait()
+            else:
+                pauses.reset()
+                self._stopping.wait(self._discovery_interval)
 
     def _start_watches(self) -> None:
-        for watch in self._watches.values():
+        """Starts those that do not run yet: all, unless the system refused a thread before."""
+        for watch in [*self._watches.values()][len(self._threads) - 1 :]:
             thread = Thread(target=watch.run, name=f"headroom-watch-{watch.resource}", daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
 
     def _notice(self, changed: bool) -> None:  # noqa: FBT001 - the one thing there is to say
         with self._moved:

@@ -22,7 +22,7 @@ import msgspec
 
 from reconciler.cluster.connection import CONFLICT, JSON, NOT_FOUND, Connection
 from reconciler.cluster.discovery import collection_path
-from reconciler.model.errors import Failure, Transient
+from reconciler.model.errors import Failure, Transient, message_of
 
 LEASE_SECONDS = 35
 RENEW_SECONDS = 30.0
@@ -68,6 +68,7 @@ class LeaderElection:
         self._monotonic = monotonic
         self._now = now
         self._renewed: float | None = None
+        self._failure = ""
         self._observed = LeaseRecord()
         self._observed_at = self._looked_at = monotonic()
         self._stopping = Event()
@@ -89,14 +90,21 @@ class LeaderElection:
         holder = self._observed.holder
         return "" if holder == self._identity and not self.is_leader() else holder
 
+    @property
+    def trouble(self) -> str:
+        """Why this replica neither leads nor knows who does, as the last attempt says it; "" if that attempt succeeded, or while it leads."""
+        return f"no leader is known: {self._failure}" if self._failure and not self.is_leader() else ""
+
     def step(self) -> None:
         """Takes the lease if it is free or has expired, or renews this replica's own. Never raises, since it is repeated."""
         try:
             # The faster client may have taken the lease. This must be known before the next step.
             if not self._attempt():
                 self._attempt()
-        except Failure:
-            return
+        except Exception as error:  # noqa: BLE001 - a thread that ended would never lead again
+            self._failure = message_of(error)
+        else:
+            self._failure = ""
 
     def _attempt(self) -> bool:
         """Reads and writes the lease; False if another client wrote it in between."""

@@ -1,12 +1,14 @@
 """Objects of one kind, listed in pages and then watched.
 
 What was read before a connection was lost may be outdated. So a lost connection is a gap in the view until everything has been listed
-again. A stream that merely ended, or was silent for long, is resumed.
+again. A stream that merely ended, or was silent for long, is resumed. A server may refuse each watch, or end it at once: the kind is then
+asked for at growing intervals, and stays a gap until a watch has brought an event or has lasted.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -22,7 +24,7 @@ from reconciler.cluster.decoding.wire import MetadataWire, WatchWire
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
-from reconciler.model.errors import Invalid, Transient
+from reconciler.model.errors import Transient, message_of
 from reconciler.model.quantity import whole_number
 
 PAGE = 5000
@@ -91,6 +93,10 @@ def selector(resource: Resource) -> Iterable[tuple[str, str]]:
 _WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute
 _SILENCE_SECONDS = _WATCH_SECONDS + 30.0
 _DENIED_SECONDS = 30.0
+_SHORT_SECONDS = 1.0
+"""A watch that ends earlier, without an event, has shown nothing (client-go's "very short watch")."""
+_PAUSE_AFTER, _GAP_AFTER = 2, 3
+"""So many watches in a row that have shown nothing."""
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 30.0
 
@@ -113,8 +119,28 @@ class _DeniedError(Exception):
     """RBAC refuses; asking again at once is pointless."""
 
 
+class Pauses:
+    """Waits in seconds that grow from failure to failure, up to `longest`. They end when `stopping` is set."""
+
+    def __init__(self, stopping: Event, longest: float = _LONGEST_PAUSE) -> None:
+        self._stopping = stopping
+        self._longest = longest
+        self.reset()
+
+    def reset(self) -> None:
+        self._next = _FIRST_PAUSE
+
+    def wait(self) -> None:
+        self._stopping.wait(self.grown() * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+
+    def grown(self) -> float:
+        """The seconds of this pause. The next one is twice as long."""
+        seconds, self._next = self._next, min(self._next * 2, self._longest)
+        return seconds
+
+
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WatchedCluster:
     """What all watches of one cluster share. noticed: called after each step, with whether the view differs now."""
 
     connection: Connection
@@ -130,55 +156,68 @@ class ResourceWatch:
     version: the newest resourceVersion seen. is_following: every change will be seen. If False, the kind is not served, or a gap
     says why."""
 
-    def __init__(self, resource: Resource, around: Surroundings) -> None:
+    def __init__(self, resource: Resource, cluster: WatchedCluster) -> None:
         self.resource = resource
         self.settled = False
         self.is_following = False
         self.failure = ""
         self.version = 0
-        self._around = around
+        self._cluster = cluster
         self._was_served = False
-        self._pause = _FIRST_PAUSE
+        self._in_vain = 0
+        """Watches since the last one that has shown that changes are seen."""
+        self._pauses = Pauses(cluster.stopping)
 
     def run(self) -> None:
         """Runs until `stopping` is set."""
-        while not self._around.stopping.is_set():
+        while not self._cluster.stopping.is_set():
             try:
                 self._follow()
             except _ExpiredError:
-                continue
+                self._showed_nothing("the version to watch from expires at once, each time")
             except _DeniedError as error:
                 self._gap(str(error), settled=True)
-                self._around.stopping.wait(_DENIED_SECONDS)
-            except (Transient, Invalid) as error:
-                if self._around.stopping.is_set():
-                    return
-                self._failed(error.message)
+                self._cluster.stopping.wait(_DENIED_SECONDS)
             except Exception as error:  # noqa: BLE001 - a thread that ended would leave everybody waiting for this kind
-                self._failed(f"internal error: {type(error).__name__}: {error}")
+                if self._cluster.stopping.is_set():
+                    return
+                self._failed(f"{self.resource} cannot be read", message_of(error))
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, what: str, why: str) -> None:
         self.failure = why
-        self._gap(f"{self.resource} cannot be read: {why}", settled=self.settled)
-        self._back_off()
+        self._gap(f"{what}: {why}", settled=self.settled)
+        self._pauses.wait()
+
+    def _showed_nothing(self, why: str) -> None:
+        """Handles a watch that has ended with nothing: the server's way if it happens once."""
+        if self._in_vain >= _GAP_AFTER:
+            self._failed(f"{self.resource} cannot be watched", why)
+        elif self._in_vain >= _PAUSE_AFTER:
+            self._pauses.wait()
+
+    def _showed_changes(self) -> None:
+        if self._in_vain:
+            self._in_vain = 0
+            self.is_following = True
+            self._settle(changed=False)
 
     def _follow(self) -> None:
-        generation = self._around.discovery.generation
-        path = self._around.discovery.path_of(self.resource)
+        generation = self._cluster.discovery.generation
+        path = self._cluster.discovery.path_of(self.resource)
         if path is None:
             self._absent()
-            while self._around.discovery.generation == generation and not self._around.stopping.wait(0.2):
+            while self._cluster.discovery.generation == generation and not self._cluster.stopping.wait(0.2):
                 pass
             return
         self._was_served = True
         version = self._list(path)
-        while not self._around.stopping.is_set():
+        while not self._cluster.stopping.is_set():
             version = self._watch(path, version)
 
     def _absent(self) -> None:
         """Handles a kind that is not served: there are no objects if it is not installed; if it should be served, it is a gap."""
         self.is_following = False
-        served = self._around.discovery.find(*self.resource.key)
+        served = self._cluster.discovery.find(*self.resource.key)
         if served is not None:
             versions = ", ".join(served.versions)
             known = ", ".join(self.resource.versions)
@@ -186,13 +225,14 @@ class ResourceWatch:
         elif self.resource.builtin or self._is_installed():
             raise Transient("it is not served at the moment")
         else:
-            self._settle(changed=self._around.store.replace(self.resource, ()))
+            self._in_vain = 0
+            self._settle(changed=self._cluster.store.replace(self.resource, ()))
 
     def _is_installed(self) -> bool:
         """Whether there is a CRD. A starting server serves its kind some seconds later than the rest."""
         path = collection_path("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         name = f"{self.resource.plural}.{self.resource.group}"
-        answer = self._around.connection.request("GET", f"{path}/{name}", resource="customresourcedefinitions")
+        answer = self._cluster.connection.request("GET", f"{path}/{name}", resource="customresourcedefinitions")
         if answer.status == NOT_FOUND:
             return False
         if answer.status == FORBIDDEN:
@@ -207,13 +247,15 @@ class ResourceWatch:
         def items() -> Iterator[Body]:
             nonlocal version
             accept = f"{protobuf.PROTOBUF}, {JSON}" if protobuf.has(self.resource) else JSON
-            for page in pages_of(self._around.connection, path, self.resource, accept=accept):
+            for page in pages_of(self._cluster.connection, path, self.resource, accept=accept):
                 version = page.version
                 yield from page.items
 
         try:
-            changed = self._around.store.replace(self.resource, items())
+            changed = self._cluster.store.replace(self.resource, items())
         except RefusedError as error:
+            if error.answer.status == GONE:
+                raise Transient("a list expired before all of it was read") from error
             self._refuse(error.answer)
         self._seen(version)
         self.is_following = True
@@ -229,12 +271,21 @@ class ResourceWatch:
             ("timeoutSeconds", str(random.randint(_WATCH_SECONDS * 3 // 4, _WATCH_SECONDS))),  # noqa: S311 - spreads load
             *selector(self.resource),
         ]
-        connection, plural = self._around.connection, self.resource.plural
+        connection, plural = self._cluster.connection, self.resource.plural
+        self._in_vain += 1
         with connection.stream(path, query=query, silence=_SILENCE_SECONDS, resource=plural) as lines:
             if isinstance(lines, Answer):
                 self._refuse(lines)
-            for line in lines:
-                version = self._event(line) or version
+            began = time.monotonic()
+            try:
+                for line in lines:
+                    version = self._event(line) or version
+                    self._showed_changes()
+            finally:
+                if time.monotonic() - began >= _SHORT_SECONDS:
+                    self._showed_changes()
+        if self._in_vain:
+            self._showed_nothing("each watch ends at once")
         return version
 
     def _event(self, line: bytes) -> str:
@@ -243,7 +294,7 @@ class ResourceWatch:
             told = _OBJECT.decode(event.object)
         except msgspec.MsgspecError as error:
             raise Transient(f"a watch sent something that is not an event ({error})") from error
-        store, changed = self._around.store, False
+        store, changed = self._cluster.store, False
         match event.type:
             case "ADDED" | "MODIFIED":
                 changed = store.put(self.resource, event.object)
@@ -254,7 +305,7 @@ class ResourceWatch:
                     raise _ExpiredError
                 raise Transient(told.message or "a watch ended with an error")
         self._seen(told.metadata.resource_version)
-        self._around.noticed(changed)
+        self._cluster.noticed(changed)
         return told.metadata.resource_version
 
     def _refuse(self, answer: Answer) -> NoReturn:
@@ -267,7 +318,7 @@ class ResourceWatch:
         if answer.status == FORBIDDEN:
             raise _DeniedError(f"{self.resource} cannot be read: {failure.message}")
         if answer.status == NOT_FOUND:
-            self._around.discovery.refresh()
+            self._cluster.discovery.refresh()
         raise Transient(failure.message)
 
     def _seen(self, version: str) -> None:
@@ -276,15 +327,16 @@ class ResourceWatch:
     def _settle(self, *, changed: bool) -> None:
         # A pass that gave up waiting for this kind has to be made again, even if there is no object of it.
         changed = changed or not self.settled
-        self.failure, self._pause, self.settled = "", _FIRST_PAUSE, True
-        self._around.noticed(self._around.store.set_gap(self.resource, "") or changed)
+        self.settled = True
+        if self._in_vain < _GAP_AFTER:
+            self.failure = ""
+            changed = self._cluster.store.set_gap(self.resource, "") or changed
+        if not self._in_vain:
+            self._pauses.reset()
+        self._cluster.noticed(changed)
 
     def _gap(self, text: str, *, settled: bool) -> None:
-        changed = self._around.store.set_gap(self.resource, text)
+        changed = self._cluster.store.set_gap(self.resource, text)
         self.settled = settled
         self.is_following = False
-        self._around.noticed(changed)
-
-    def _back_off(self) -> None:
-        self._around.stopping.wait(self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        self._cluster.noticed(changed)

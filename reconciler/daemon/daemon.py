@@ -42,7 +42,8 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
-    """What the daemon does and will do next. held_up: why the pass under way makes no progress, "" if it does."""
+    """What the daemon does and will do next. held_up: why the pass under way makes no progress, or why none is made although no other
+    replica is known to lead; "" if all goes on."""
 
     handled_request: str
     next_edge: Edge | None
@@ -63,7 +64,7 @@ class Daemon:
     """run_pass: makes one whole pass; only defects raise. poll_source: looks at the repository, and returns whether there is something
     new; raises `Failure`.
 
-    is_leader: passes are made only while it returns True. next_edge: returns the first instant after a given one at which a pass must
+    is_leader: passes are made only while it returns True. trouble: returns why nobody is known to lead, "" otherwise. next_edge: returns the first instant after a given one at which a pass must
     be made in any case (a schedule's edge). It is called again after every pass.
     """
 
@@ -76,6 +77,7 @@ class Daemon:
         timing: Timing | None = None,
         listeners: Listeners | None = None,
         is_leader: Callable[[], bool] = lambda: True,
+        trouble: Callable[[], str] = lambda: "",
         next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
         watchdog: Watchdog | None = None,
     ) -> None:
@@ -84,6 +86,7 @@ class Daemon:
         self._clock = clock
         self._listeners = listeners or Listeners()
         self._is_leader = is_leader
+        self._trouble = trouble
         timing = timing or Timing()
         self._jobs = Jobs((self.poll_now, timing.poll), (lambda: self._want(Trigger.TICK), timing.tick))
         self._edges = Edges(next_edge, clock, self._at_edge)
@@ -101,7 +104,8 @@ class Daemon:
         self._watchdog = watchdog or Watchdog()
         self._requests = Requests()
         self._heartbeat = monotonic()
-        self._ready = False
+        self._not_ready = "no pass has succeeded yet"
+        """With the failure of the last one; "" once a pass has succeeded."""
 
     # From any thread
 
@@ -137,7 +141,7 @@ class Daemon:
             return DaemonState(
                 handled_request=self._requests.handled,
                 next_edge=next_edge,
-                held_up=self._watchdog.held_up,
+                held_up=self._held_up,
             )
 
     def health(self) -> tuple[bool, str]:
@@ -150,14 +154,16 @@ class Daemon:
 
     def readiness(self) -> tuple[bool, str]:
         """Whether it is ready: a pass has succeeded and none is held up, or another replica leads."""
-        held_up = self._watchdog.held_up
+        held_up = self._held_up
         if held_up:
             return False, held_up
-        if self._ready:
-            return True, "ok"
-        if self._leads is False:
+        if self._not_ready and self._leads is False:
             return True, "another replica leads"
-        return False, "no pass has succeeded yet"
+        return not self._not_ready, self._not_ready or "ok"
+
+    @property
+    def _held_up(self) -> str:
+        return self._watchdog.held_up or self._trouble()
 
     # The caller's thread
 
@@ -329,7 +335,10 @@ class Daemon:
             self._agenda.ended(self._clock.now(), failure)
             self._watchdog.rest()
             self._requests.pass_ended(asked)
-            self._ready = self._ready or (result.plan is not None and result.failure is None)
+            if result.failure is not None and self._not_ready:
+                self._not_ready = f"no pass has succeeded yet: {result.failure.message}"
+            elif result.plan is not None:
+                self._not_ready = ""
         self._edges.look_from(began)  # not from now, since an edge of a new commit may have come during the pass
         try:
             self._listeners.on_result(trigger, result)

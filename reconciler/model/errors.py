@@ -6,6 +6,7 @@ Whoever reports a failure reads `message`, `hint` and `causes`; nobody parses th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from traceback import extract_tb
 
 PATH_NOT_FOUND = "PathNotFound"
 """Reason of a stall: a folder or file in the settings does not exist."""
@@ -56,3 +57,11 @@ class Stalled(Failure):
 
 class Transient(Failure):
     """A call failed but may succeed later (timeouts, 429, 5xx, conflicts): retried with back-off."""
+
+
+def message_of(error: Exception) -> str:
+    """What a failure says; of any other exception, which is a defect of headroom, its text and where it was raised."""
+    if isinstance(error, Failure):
+        return error.message
+    place = extract_tb(error.__traceback__)[-1]
+    return f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import logging
 import sys
-import traceback
 from collections.abc import MutableMapping
 from typing import Any, Protocol, TextIO
 
-from reconciler.model.errors import Failure, Transient, Waiting
+from reconciler.model.errors import Failure, Transient, Waiting, message_of
 from reconciler.model.redaction import redacted
 from reconciler.report.escaping import terminal, without_url_secrets
 
@@ -100,12 +99,8 @@ def as_failure(error: Exception, log: Log) -> Failure:
     """The failure for any exception. One that is not a `Failure` is a defect of headroom, and the pass is retried."""
     if isinstance(error, Failure):
         return error
-    place = traceback.extract_tb(error.__traceback__)[-1]
     log.debug("internal error", exc_info=error)
-    return Transient(
-        f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})",
-        hint="this is a defect of headroom; with logs.level debug its trace is logged",
-    )
+    return Transient(message_of(error), hint="this is a defect of headroom; with logs.level debug its trace is logged")
 
 
 def tell(failure: Failure, event: str, log: Log, **facts: str) -> None:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from ipaddress import ip_address
 
 from reconciler.model.errors import Misused
+from reconciler.model.redaction import redacted_text
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -93,11 +94,11 @@ def named_hosts(setting: str) -> frozenset[str]:
 
 
 def check_page(check: Callable[[], tuple[bool, str]]) -> Page:
-    """200 with the check's words, or 503 with what is wrong: for probes."""
+    """200 with the check's words, or 503 with what is wrong: for probes, which anybody may read."""
 
     def page() -> Response:
         good, words = check()
-        return Response(f"{words}\n".encode(), status=200 if good else 503)
+        return Response(f"{redacted_text(words)}\n".encode(), status=200 if good else 503)
 
     return page
 

@@ -189,6 +189,7 @@ def open_served(
         timing=_timing(settings),
         listeners=Listeners(_listener(settings, last, cycle, shown, progress), metrics.observe_poll, log),
         is_leader=leads,
+        trouble=lambda: "" if election is None else election.trouble,
         next_edge=cycle.next_edge,
         watchdog=watchdog,
     )

@@ -14,7 +14,7 @@ from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.files import packaged_texts
 from reconciler.forge.forges import links_to
-from reconciler.model.redaction import redacted
+from reconciler.model.redaction import redacted, redacted_text
 from reconciler.model.spending import StandingNodes
 from reconciler.model.timelines import FillPoint
 from reconciler.outlook import WEEK
@@ -130,7 +130,7 @@ class DaemonPages:
         return Live(
             next_edge=state.next_edge,
             handled_request=state.handled_request,
-            held_up=state.held_up,
+            held_up=redacted_text(state.held_up),
             leads=None if election is None else election.is_leader(),
             leader="" if election is None else election.holder or "",
             late_after=self._late_after,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
@@ -15,7 +15,7 @@ from reconciler.cluster.connection import Connection
 from reconciler.cluster.discovery import Discovery, Served
 from reconciler.cluster.resources import NODE_POOLS, PODS, Resource
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.watch import ResourceWatch, Surroundings
+from reconciler.cluster.watch import Pauses, ResourceWatch, WatchedCluster
 from reconciler.model.view import ClusterView
 from tests.unit.cluster.documents import pod
 from tests.unit.cluster.scripted_server import Reply, Script, event, listing, query_of, serving, status
@@ -57,15 +57,17 @@ class KnownDiscovery(Discovery):
 
 
 @contextmanager
-def watching(*replies: Reply, resource: Resource = PODS, served: bool = True) -> Iterator[Running]:
-    script = Script(list(replies))
+def watching(
+    *replies: Reply, resource: Resource = PODS, served: bool = True, script: Script | None = None
+) -> Iterator[Running]:
+    script = script or Script(list(replies))
     with serving(script) as connection:
         known = {resource.key: Served(resource.plural, ("v1",), namespaced=True)} if served else {}
         store, stopping = ViewStore(), Event()
         running = Running(None, store, script)  # type: ignore[arg-type]  # the two know each other
         script.heard = running.notice
-        around = Surroundings(connection, KnownDiscovery(connection, known), store, stopping, running.notice)
-        running.watch = ResourceWatch(resource, around)
+        watched = WatchedCluster(connection, KnownDiscovery(connection, known), store, stopping, running.notice)
+        running.watch = ResourceWatch(resource, watched)
         thread = Thread(target=running.watch.run, daemon=True)
         thread.start()
         try:
@@ -189,7 +191,10 @@ def test_a_defect_in_headroom_is_a_gap_and_the_kind_is_listed_again(
     replies = [listing(pod("a"), token="more")] * (broken - 1)
     with watching(*replies, listing(pod("b")), stream()) as running:
         view = running.until(lambda it: it.watch.failure)
-        assert view.gaps == ("pods cannot be read: internal error: ModuleNotFoundError: No module named 'google'",)
+        (gap,) = view.gaps
+        assert gap.startswith(
+            "pods cannot be read: internal error: ModuleNotFoundError: No module named 'google' (test_"
+        )
         running.until(lambda it: it.watch.settled and it.store.view().complete)
         assert names(running) == ["b"]
 
@@ -224,3 +229,65 @@ def test_a_kind_with_a_crd_that_is_not_served_yet_is_waited_for() -> None:
 def test_who_may_not_read_crds_takes_discoverys_word() -> None:
     with watching(status(403), resource=NODE_POOLS, served=False) as running:
         assert running.until(lambda it: it.watch.settled).complete
+
+
+NOTHING: dict[str, Reply] = {
+    "ends at once": stream(hang=False),
+    "version has expired": status(410, "too old"),
+    "version expires": stream(GONE, hang=False),
+    "is refused": status(503, "busy"),
+    "breaks": stream(hang=False, cut=True),
+}
+
+
+@dataclass
+class Listing(Script):
+    """Lists one pod whenever it is asked. Its watches go as `row` says, and the next one tells of another pod and stays open."""
+
+    row: list[str] = field(default_factory=list)
+    at_last: Callable[[], object] = lambda: None
+
+    def next(self, path: str, token: str) -> Reply:
+        super().next(path, token)
+        if "watch=true" not in path:
+            return listing(pod("a"))
+        if self.row:
+            return NOTHING[self.row.pop(0)]
+        self.at_last()
+        return stream(event("ADDED", pod("b")))
+
+
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds of pauses, which take no time."""
+    seconds: list[float] = []
+    grown = Pauses.grown
+
+    def told(pauses: Pauses) -> float:
+        seconds.append(grown(pauses))
+        return 0.0
+
+    monkeypatch.setattr(Pauses, "grown", told)
+    return seconds
+
+
+@pytest.mark.parametrize("row", [*itertools.product(NOTHING, repeat=3)], ids=", ".join)
+def test_watches_in_a_row_that_show_nothing_are_a_gap_and_are_made_at_growing_intervals(
+    row: tuple[str, ...], paused: list[float]
+) -> None:
+    """They were made as fast as the API server answered, and the view said that it was complete."""
+    gaps: list[tuple[str, ...]] = []
+    script = Listing([Reply()], row=list(row))
+    with watching(script=script) as running:
+        script.at_last = lambda: gaps.append(running.store.view().gaps)
+        running.until(lambda it: names(it) == ["a", "b"] and it.store.view().complete)
+    failures = [each for number, each in enumerate(row) if number or each in {"is refused", "breaks"}]
+    assert paused == [0.25 * 2**number for number in range(len(failures))]
+    assert len(gaps[0]) == 1, "though all pods were listed meanwhile"
+
+
+def test_lists_in_a_row_that_expire_are_a_gap_and_are_asked_for_at_growing_intervals(paused: list[float]) -> None:
+    with watching(*[status(410)] * 4, listing(pod("a")), stream()) as running:
+        running.until(lambda it: it.store.view().complete and it.watch.settled)
+        assert running.changes >= 2, "the gap, and its end"
+    assert paused == [0.25, 0.5, 1.0, 2.0]

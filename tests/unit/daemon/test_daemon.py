@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.daemon.ending import SLOW, Watchdog
-from reconciler.model.changes import Outcome
+from reconciler.model.changes import Outcome, Plan
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.ports import PassResult
 from reconciler.timetable.agenda import Pacing, Trigger
@@ -209,24 +209,35 @@ def test_it_is_ready_once_a_pass_has_succeeded() -> None:
         assert running.daemon.health() == (True, "ok")
 
 
-def test_before_that_it_says_what_is_missing() -> None:
-    told = Queue[Trigger]()
-    with Running(
-        Passes(PassResult(failure=Transient("no answer"))), on_result=lambda trigger, _result: told.put(trigger)
-    ) as running:
-        told.get(timeout=PATIENCE)
-        assert running.daemon.readiness() == (False, "no pass has succeeded yet")
-
-
-def test_a_pass_that_could_not_be_carried_out_is_no_success() -> None:
+@pytest.mark.parametrize("plan", [None, full_plan()], ids=["no plan", "nothing could be written"])
+def test_before_that_it_says_what_is_missing(plan: Plan | None) -> None:
     """It was ready as soon as there was a plan, though the API server answered to no write."""
     told = Queue[Trigger]()
     with Running(
-        Passes(PassResult(plan=full_plan(), failure=Transient("no answer"))),
+        Passes(PassResult(plan=plan, failure=Transient("no answer"))),
         on_result=lambda trigger, _result: told.put(trigger),
     ) as running:
         told.get(timeout=PATIENCE)
-        assert running.daemon.readiness() == (False, "no pass has succeeded yet")
+        assert running.daemon.readiness() == (False, "no pass has succeeded yet: no answer")
+
+
+def test_while_nobody_is_known_to_lead_it_is_not_ready_and_says_why() -> None:
+    """It had led, and its Lease could not be renewed any more: it was told as ready, and made no pass."""
+    trouble = ""
+    told = Queue[Trigger]()
+    with Running(
+        Passes(PassResult(plan=full_plan())),
+        on_result=lambda trigger, _result: told.put(trigger),
+        is_leader=lambda: not trouble,
+        trouble=lambda: trouble,
+    ) as running:
+        told.get(timeout=PATIENCE)
+        assert running.daemon.readiness() == (True, "ok")
+        trouble = "no leader is known: the Lease cannot be read"
+        assert running.daemon.readiness() == (False, trouble)
+        assert running.daemon.state.held_up == trouble
+        trouble = ""
+        assert running.daemon.readiness() == (True, "ok")
 
 
 def test_while_a_pass_is_held_up_it_is_not_ready_but_healthy() -> None:
