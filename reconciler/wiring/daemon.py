@@ -20,7 +20,7 @@ from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
-from reconciler.daemon.beside_passes import Around, Reviews, Snapshots
+from reconciler.daemon.background import LoopRules, Reviews, Snapshots
 from reconciler.daemon.daemon import Daemon, Listeners, Timing
 from reconciler.daemon.ending import GIT, Watchdog, stopped_by_signals
 from reconciler.model.refs import abridged
@@ -174,14 +174,14 @@ def open_served(
     reviews = snapshots = None
     if reporter is not None:
         reviews = Reviews(
-            Around(leads, settings.forge.interval, metrics.count_report, log),
+            LoopRules(leads, settings.forge.interval, metrics.count_report, log),
             pull_requests=reporter.pull_requests,
             report=reporter.report,
             base=reporter.base,
         )
     if settings.snapshot.publish:
         publish = SnapshotPublisher(settings, cluster, clock).publish
-        snapshots = Snapshots(Around(leads, settings.snapshot.interval, metrics.count_snapshot, log), publish)
+        snapshots = Snapshots(LoopRules(leads, settings.snapshot.interval, metrics.count_snapshot, log), publish)
     daemon = Daemon(
         run_pass=lambda trigger: source.during(lambda: cycle.run(trigger)),
         poll_source=_polling(source, reviews),
@@ -198,9 +198,9 @@ def open_served(
 
     def start() -> None:
         cluster.start(on_change(cluster, daemon, announced.request))
-        for beside in (reviews, snapshots):
-            if beside is not None:
-                beside.start(stack)
+        for loop in (reviews, snapshots):
+            if loop is not None:
+                loop.start(stack)
         log.info("started", cluster=shown, repository=settings.repository or ".")
 
     pages = DaemonPages(

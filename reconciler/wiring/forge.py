@@ -12,7 +12,7 @@ from time import monotonic
 
 from reconciler.clocks import FixedClock
 from reconciler.comparison import Comparison, compare
-from reconciler.daemon.beside_passes import Reviews
+from reconciler.daemon.background import Reviews
 from reconciler.daemon.daemon import Daemon
 from reconciler.forge import FORGES
 from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open

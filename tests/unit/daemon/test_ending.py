@@ -194,7 +194,7 @@ def test_a_phase_that_was_given_time_has_it(seconds: Seconds) -> None:
     assert watchdog.complaint
 
 
-def test_a_poll_that_is_silent_is_told_within_two_minutes_beside_passes_that_go_on(seconds: Seconds) -> None:
+def test_a_poll_that_is_silent_is_told_within_two_minutes_background_that_go_on(seconds: Seconds) -> None:
     watchdog = Watchdog(more={GIT: 20}, seconds=seconds)
     watchdog.poll_begins()
     for _ in range(4):

@@ -18,9 +18,9 @@ SOON = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What each of them needs. is_leader: nothing is done unless this replica leads. interval: between two looks. on_result: told each
-    outcome in a word."""
+class LoopRules:
+    """When a loop looks, and whom it tells. is_leader: nothing is done unless this replica leads. interval: between two looks. on_result:
+    told each outcome in a word."""
 
     is_leader: Callable[[], bool]
     interval: timedelta
@@ -28,18 +28,18 @@ class Around:
     log: Log = field(default_factory=logger)
 
 
-class _Beside(ABC):
+class _BackgroundLoop(ABC):
     """Looks again and again, until it is closed."""
 
     name: str
     complaint: str
 
-    def __init__(self, around: Around) -> None:
-        self._is_leader = around.is_leader
-        self._interval = around.interval.total_seconds()
+    def __init__(self, rules: LoopRules) -> None:
+        self._is_leader = rules.is_leader
+        self._interval = rules.interval.total_seconds()
         self._soon = min(SOON, self._interval)
-        self._on_result = around.on_result
-        self._log = around.log
+        self._on_result = rules.on_result
+        self._log = rules.log
         self._due = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
@@ -73,7 +73,7 @@ class _Beside(ABC):
             self._due.wait(self.look())
 
 
-class Reviews(_Beside):
+class Reviews(_BackgroundLoop):
     """pull_requests: returns the open ones into the watched branch. report: plans one and posts it; returns the outcome in a word.
     base: returns the commit they go into, None while it is not known.
 
@@ -85,13 +85,13 @@ class Reviews(_Beside):
 
     def __init__(
         self,
-        around: Around,
+        rules: LoopRules,
         *,
         pull_requests: Callable[[], Iterable[PullRequest]],
         report: Callable[[PullRequest], str],
         base: Callable[[], str | None],
     ) -> None:
-        super().__init__(around)
+        super().__init__(rules)
         self._pull_requests = pull_requests
         self._report = report
         self._base = base
@@ -131,14 +131,14 @@ class Reviews(_Beside):
         return wait
 
 
-class Snapshots(_Beside):
+class Snapshots(_BackgroundLoop):
     """publish: takes a snapshot and pushes it if it has changed; returns the outcome in a word."""
 
     name = "snapshots"
     complaint = "could not publish a snapshot"
 
-    def __init__(self, around: Around, publish: Callable[[], str]) -> None:
-        super().__init__(around)
+    def __init__(self, rules: LoopRules, publish: Callable[[], str]) -> None:
+        super().__init__(rules)
         self._publish = publish
 
     def look(self) -> float:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.daemon.beside_passes import SOON, Around, Reviews, Snapshots
+from reconciler.daemon.background import SOON, LoopRules, Reviews, Snapshots
 from reconciler.model.errors import Failure, Stalled, Transient, Waiting
 from reconciler.ports import PullRequest
 from tests.fakes.forge import MemoryForge
@@ -26,7 +26,7 @@ class Desk:
         self.reported: list[tuple[int, str]] = []
         self.results: list[str] = []
         self.reviews = Reviews(
-            Around(lambda: self.leads, timedelta(hours=1), self.results.append),
+            LoopRules(lambda: self.leads, timedelta(hours=1), self.results.append),
             pull_requests=self.forge.open_pull_requests,
             report=self.report,
             base=lambda: self.base,
@@ -86,7 +86,7 @@ INTERVAL = timedelta(minutes=10)
 
 
 def snapshots(publish: Callable[[], str], results: list[str], *, leads: bool = True) -> Snapshots:
-    return Snapshots(Around(lambda: leads, INTERVAL, results.append), publish)
+    return Snapshots(LoopRules(lambda: leads, INTERVAL, results.append), publish)
 
 
 def test_one_is_published_and_then_the_interval_is_waited_for() -> None:
@@ -130,7 +130,7 @@ def test_the_thread_goes_on_until_the_daemon_ends() -> None:
             twice.set()
         return "unchanged"
 
-    running = Snapshots(Around(lambda: True, timedelta(milliseconds=1)), publish)
+    running = Snapshots(LoopRules(lambda: True, timedelta(milliseconds=1)), publish)
     with ExitStack() as stack:
         running.start(stack)
         assert twice.wait(timeout=30)
