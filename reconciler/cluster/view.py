@@ -25,7 +25,7 @@ from reconciler.cluster.resources import (
 )
 from reconciler.model.attachments import Devices, Storage
 from reconciler.model.marks import PART_OF_LABEL
-from reconciler.model.nodes import DISRUPTED_TAINT, HELD_ANNOTATION, InstanceType, Node, NodeClaim
+from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import DaemonSet, Pod, admitted
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Inventory, LiveObject
@@ -33,7 +33,7 @@ from reconciler.model.view import ClusterView, Inventory, LiveObject
 
 def is_held(side: object) -> bool:
     """Whether it is a node or NodeClaim that holds chunks."""
-    return isinstance(side, Node | NodeClaim) and side.annotation(HELD_ANNOTATION) == "true"
+    return isinstance(side, Node | NodeClaim) and side.is_held
 
 
 def begins_to_go(before: object, after: object) -> bool:
@@ -54,9 +54,8 @@ def node_newly_used(before: object, after: object) -> str:
 
 
 def _is_going(side: object) -> bool:
-    if isinstance(side, Node):
-        return side.deleting or any(taint.key == DISRUPTED_TAINT for taint in side.taints)
-    return isinstance(side, NodeClaim) and side.deleting
+    disrupted = isinstance(side, Node) and side.is_disrupted
+    return disrupted or (isinstance(side, Node | NodeClaim) and side.deleting)
 
 
 Key = tuple[str, str]

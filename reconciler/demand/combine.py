@@ -23,7 +23,7 @@ from reconciler.model.buffers import MOST_CHUNKS, Fulfilment, balloon_of, balloo
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import DISRUPTED_TAINT, InstanceType, Node, NodeClaim
+from reconciler.model.nodes import InstanceType
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, admitted, is_kept, is_never_evicted
 from reconciler.model.provisioning_requests import RequestRules, selects_reserved_nodes
@@ -88,16 +88,7 @@ def without_leaving(view: ClusterView, demands: tuple[Demand, ...]) -> ClusterVi
 
 def _nodes_to_go(view: ClusterView) -> set[str]:
     """Nodes being deleted, by themselves or by their NodeClaim, and those that carry the taint of disruption."""
-    return {
-        machine.node.name
-        for machine in view.machines
-        if machine.node is not None and _is_going(machine.node, machine.node_claim)
-    }
-
-
-def _is_going(node: Node, claim: NodeClaim | None) -> bool:
-    deleted = node.deleting or (claim is not None and claim.deleting)
-    return deleted or any(taint.key == DISRUPTED_TAINT for taint in node.taints)
+    return {machine.node.name for machine in view.machines if machine.node is not None and machine.is_going}
 
 
 def _will_move(pod: Pod, view: ClusterView, now: datetime) -> bool:

@@ -55,8 +55,39 @@ class NodeClassRef:
     name: str
 
 
+class _Marked:
+    """What can be read from labels and annotations, alike for nodes and NodeClaims."""
+
+    __slots__ = ()
+    labels: Labels
+    annotations: Labels
+
+    def label(self, key: str) -> str | None:
+        """The label's value; None where there is none of that name."""
+        return _value_of(key, self.labels)
+
+    def annotation(self, key: str) -> str | None:
+        """The annotation's value; None where there is none of that name."""
+        return _value_of(key, self.annotations)
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether headroom made it."""
+        return self.label(PLACEHOLDER_LABEL) == "true"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it carries headroom's own mark."""
+        return self.annotation(HELD_ANNOTATION) == "true"
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether headroom or a person keeps Karpenter from disrupting it."""
+        return self.annotation(DO_NOT_DISRUPT) == "true"
+
+
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(_Marked):
     """A node of the cluster. annotations: only those that headroom acts on. ready_changed: when it last became ready or not
     ready. node_claim_uid: its NodeClaim's uid, from the owner reference that Karpenter sets at registration."""
 
@@ -75,17 +106,14 @@ class Node:
     ready_changed: datetime | None = None
     node_claim_uid: str = ""
 
-    def label(self, key: str) -> str | None:
-        """The label's value; None where the node has none of that name."""
-        return _value_of(key, self.labels)
-
-    def annotation(self, key: str) -> str | None:
-        """The annotation's value; None where the node has none of that name."""
-        return _value_of(key, self.annotations)
+    @property
+    def is_disrupted(self) -> bool:
+        """Whether Karpenter is draining it, or is about to."""
+        return any(taint.key == DISRUPTED_TAINT for taint in self.taints)
 
 
 @dataclass(frozen=True, slots=True)
-class NodeClaim:
+class NodeClaim(_Marked):
     """A NodeClaim, headroom's (label `headroom.dev/placeholder`) or Karpenter's.
 
     node_name: set at registration. conditions: type and status; changed: type and when its status last changed.
@@ -114,14 +142,6 @@ class NodeClaim:
     termination_grace_period: timedelta | None = None
     last_pod_event: datetime | None = None
 
-    def label(self, key: str) -> str | None:
-        """The label's value; None where the NodeClaim has none of that name."""
-        return _value_of(key, self.labels)
-
-    def annotation(self, key: str) -> str | None:
-        """The annotation's value; None where the NodeClaim has none of that name."""
-        return _value_of(key, self.annotations)
-
     def condition(self, kind: str) -> str:
         """The status as written: True, False or Unknown (also when absent)."""
         return next((status for name, status in self.conditions if name == kind), "Unknown")
@@ -129,11 +149,6 @@ class NodeClaim:
     def since(self, kind: str) -> datetime | None:
         """When the condition's status last changed; None where it is absent or does not say."""
         return next((time for name, time in self.changed if name == kind), None)
-
-    @property
-    def is_placeholder(self) -> bool:
-        """Whether headroom made it."""
-        return self.label(PLACEHOLDER_LABEL) == "true"
 
     @property
     def why_left(self) -> str:

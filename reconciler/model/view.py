@@ -24,7 +24,6 @@ from reconciler.model.attachments import (
 )
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import (
-    HELD_ANNOTATION,
     HOLDS_ANNOTATION,
     NODEPOOL_LABEL,
     REGISTERED_LABEL,
@@ -69,19 +68,37 @@ class Machine:
         return side.name
 
     @property
+    def sides(self) -> tuple[Node | NodeClaim, ...]:
+        """Node and NodeClaim, as far as they are there."""
+        return tuple(side for side in (self.node, self.node_claim) if side is not None)
+
+    @property
     def node_pool(self) -> str:
         """The name of the NodePool that it belongs to, "" for none."""
         return self.label(NODEPOOL_LABEL) or ""
 
     def label(self, key: str) -> str | None:
-        """The label's value, the NodeClaim's first: the node gets it at registration."""
-        claimed = None if self.node_claim is None else self.node_claim.label(key)
-        return claimed if claimed is not None or self.node is None else self.node.label(key)
+        """The label's value, the node's first, by which kube-scheduler and Karpenter go. Until the node is registered, the NodeClaim's
+        first: Karpenter copies its labels to the node then (`StateNode.Labels` in pkg/controllers/state/statenode.go)."""
+        first, second = (self.node_claim, self.node) if self.awaits_registration else (self.node, self.node_claim)
+        found = None if first is None else first.label(key)
+        return found if found is not None or second is None else second.label(key)
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether headroom made its NodeClaim."""
+        return any(side.is_placeholder for side in self.sides)
+
+    @property
+    def is_going(self) -> bool:
+        """Whether it is being deleted or drained, for any reason."""
+        disrupted = self.node is not None and self.node.is_disrupted
+        return disrupted or any(side.deleting for side in self.sides)
 
     @property
     def is_held(self) -> bool:
         """Whether the node or the NodeClaim has headroom's mark."""
-        return any(side.annotation(HELD_ANNOTATION) == "true" for side in self.sides)
+        return any(side.is_held for side in self.sides)
 
     @property
     def held_for(self) -> str:
@@ -96,11 +113,6 @@ class Machine:
     def holders(self) -> frozenset[str]:
         """The demands that it holds chunks of, each by its reference as text."""
         return frozenset(demand for demand, _ in read_holdings(self.held_for))
-
-    @property
-    def sides(self) -> tuple[Node | NodeClaim, ...]:
-        """Node and NodeClaim, as far as they are there."""
-        return tuple(side for side in (self.node, self.node_claim) if side is not None)
 
     @property
     def awaits_registration(self) -> bool:
@@ -119,8 +131,8 @@ def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> 
     has neither, the node's owner reference does.
 
     Nodes and NodeClaims are watched separately, so a node may be seen while its NodeClaim still looks as it did before the launch.
-    Until the node is registered, nothing tells which of the pool's NodeClaims it belongs to. It is left out as long as one of
-    them may be its own: that is the same machine, which must not count twice.
+    Until the node is registered, nothing tells which of the pool's NodeClaims it belongs to. A node is left out while an unmatched
+    NodeClaim might be its own, since both would be one machine.
 
     Every other node is a machine, since kube-scheduler binds pods to each of two nodes that share a providerID. Their NodeClaim
     goes with the node that it names, otherwise with the first by name.

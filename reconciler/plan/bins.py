@@ -14,14 +14,8 @@ from dataclasses import dataclass, replace
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand, Keeper, autoscaler_of, keeper_of
 from reconciler.model.nodes import (
-    DISRUPTED_TAINT,
-    DO_NOT_DISRUPT,
-    HELD_ANNOTATION,
     HELD_TAINT,
-    HOLDS_ANNOTATION,
     INITIALIZED_LABEL,
-    NODEPOOL_LABEL,
-    PLACEHOLDER_LABEL,
     SCARCE_TAINT,
     Node,
     NodeClaim,
@@ -29,60 +23,29 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, chunk_words, read_holdings, words_of_holdings
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import POD_KIND, ObjectRef
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Machine
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """A node with its NodeClaim, either of which may be missing. chunks: of buffers and requests; pods: pending pods that
-    are to run here; in_use: real pods other than daemons run here. watched: chunks whose capacity somebody else keeps, so the node is not
-    held for them. is_served_elsewhere: an autoscaler also looks for room for every one of its chunks. is_scarce: pods with few other
-    places need its room."""
+class Bin(Machine):
+    """A machine with what it holds in this plan."""
 
-    node: Node | None
-    claim: NodeClaim | None
     chunks: tuple[Holding, ...] = ()
+    """Of buffers and requests."""
     pods: tuple[Holding, ...] = ()
+    """Pending pods that are to run here."""
     in_use: bool = False
+    """Whether real pods other than daemons run here."""
     watched: tuple[Holding, ...] = ()
+    """Chunks whose capacity somebody else keeps, so that the node is not held for them."""
     is_served_elsewhere: bool = False
+    """Whether an autoscaler also looks for room for every one of its chunks."""
     is_scarce: bool = False
-
-    @property
-    def name(self) -> str:
-        """The node's, or the NodeClaim's while there is no node."""
-        if self.node is not None:
-            return self.node.name
-        assert self.claim is not None
-        return self.claim.name
-
-    @property
-    def sides(self) -> tuple[Node | NodeClaim, ...]:
-        if self.claim is not None and self.node is not None:
-            return self.claim, self.node
-        return tuple(side for side in (self.claim, self.node) if side is not None)
-
-    def label(self, key: str) -> str | None:
-        """The label's value, the node's first."""
-        return next((value for side in reversed(self.sides) if (value := side.label(key)) is not None), None)
-
-    @property
-    def node_pool(self) -> str:
-        return next((pool for side in self.sides if (pool := side.label(NODEPOOL_LABEL))), "")
+    """Whether pods with few other places need its room."""
 
     @property
     def is_karpenters(self) -> bool:
-        return self.claim is not None or bool(self.node_pool)
-
-    @property
-    def is_placeholder(self) -> bool:
-        return any(side.label(PLACEHOLDER_LABEL) == "true" for side in self.sides)
-
-    @property
-    def is_going(self) -> bool:
-        """Whether it is being deleted or drained, for any reason."""
-        tainted = self.node is not None and any(taint.key == DISRUPTED_TAINT for taint in self.node.taints)
-        return tainted or any(side.deleting for side in self.sides)
+        return self.node_claim is not None or bool(self.node_pool)
 
     @property
     def is_on_its_way(self) -> bool:
@@ -92,20 +55,20 @@ class Bin:
         return self.is_karpenters and self.node.label(INITIALIZED_LABEL) != "true"
 
     @property
-    def is_marked(self) -> bool:
-        """Its node or its NodeClaim carries headroom's own mark."""
-        return any(is_marked(side) for side in self.sides)
-
-    @property
     def is_protected(self) -> bool:
         """Karpenter leaves it alone: headroom's mark is on node and NodeClaim, or a person's do-not-disrupt on the one that counts.
 
         Karpenter reads the node's annotations once the node is there, and the NodeClaim's before.
         """
-        counted = self.node if self.node is not None else self.claim
-        if counted is not None and is_kept(counted) and not is_marked(counted):
+        counted = self.node if self.node is not None else self.node_claim
+        if counted is not None and counted.is_kept and not counted.is_held:
             return True
-        return all(is_kept(side) and is_marked(side) for side in self.sides)
+        return all(side.is_kept and side.is_held for side in self.sides)
+
+    @property
+    def is_kept_by_a_person(self) -> bool:
+        """Whether node or NodeClaim has a do-not-disrupt that is not headroom's."""
+        return any(side.is_kept and not side.is_held for side in self.sides)
 
     @property
     def is_tainted(self) -> bool:
@@ -123,24 +86,9 @@ class Bin:
         return self.node is not None and bool(reserved_taints(self.node.taints))
 
     @property
-    def held_before(self) -> dict[tuple[str, int], int]:
-        """Chunks by demand and group, as its annotation says. The NodeClaim's counts only while there is no node."""
-        return read_holdings(
-            next((text for side in reversed(self.sides) if (text := side.annotation(HOLDS_ANNOTATION))), "")
-        )
-
-    @property
     def says_what_it_holds(self) -> bool:
         """Its annotation is up to date, so that the next pass can read its chunks there."""
-        return self.held_before == read_holdings(words_of_holdings(self.chunks))
-
-
-def is_marked(side: Node | NodeClaim) -> bool:
-    return side.annotation(HELD_ANNOTATION) == "true"
-
-
-def is_kept(side: Node | NodeClaim) -> bool:
-    return side.annotation(DO_NOT_DISRUPT) == "true"
+        return read_holdings(self.held_for) == read_holdings(words_of_holdings(self.chunks))
 
 
 def by_node_pool(bins: Iterable[Bin]) -> dict[str, list[Bin]]:

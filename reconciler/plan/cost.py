@@ -47,9 +47,9 @@ class Prices:
 
     def _asked_for(self, item: Bin) -> float | None:
         """Of a NodeClaim that is not launched yet: the cheapest offering that it asks for, as when it was planned."""
-        if item.claim is None:
+        if item.node_claim is None:
             return None
-        asked = {need.key: need.values for need in item.claim.requirements if need.operator is Operator.IN}
+        asked = {need.key: need.values for need in item.node_claim.requirements if need.operator is Operator.IN}
         prices = [
             offering.price if offering.price_known else None
             for kind in asked.get(INSTANCE_TYPE_LABEL, ())

@@ -15,7 +15,15 @@ from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimCreati
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Cause, Holding, PlannedNode, Unplaced, UnplacedReason, leading_reason
+from reconciler.model.placement import (
+    Cause,
+    Holding,
+    PlannedNode,
+    Unplaced,
+    UnplacedReason,
+    leading_reason,
+    read_holdings,
+)
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
 from reconciler.model.refs import ObjectRef
@@ -226,7 +234,7 @@ def _standing(bins: Iterable[Bin], serving: frozenset[str]) -> dict[str, int]:
     """Chunks by demand on nodes that are to be replaced and could still serve them."""
     counts: dict[str, int] = {}
     for item in bins:
-        for (name, _), count in item.held_before.items() if _stands(item, serving) else ():
+        for (name, _), count in read_holdings(item.held_for).items() if _stands(item, serving) else ():
             counts[name] = counts.get(name, 0) + count
     return counts
 
@@ -235,7 +243,7 @@ def _stands(item: Bin, serving: frozenset[str]) -> bool:
     """It could still serve the pods that it was kept for."""
     ready = item.node is not None and item.node.ready
     in_use = item.in_use and item.name not in serving
-    return ready and item.is_marked and not (item.is_going or in_use or item.is_on_its_way or item.pods)
+    return ready and item.is_held and not (item.is_going or in_use or item.is_on_its_way or item.pods)
 
 
 def _moving(tally: _Tally, standing: int) -> _Tally:
@@ -300,8 +308,8 @@ def _values_of_bin(item: Bin) -> Mapping[str, tuple[str, ...]]:
         return {key: (value,) for key, value in item.node.labels}
     return (
         {}
-        if item.claim is None
-        else {**_listed(item.claim.requirements), **{key: (value,) for key, value in item.claim.labels}}
+        if item.node_claim is None
+        else {**_listed(item.node_claim.requirements), **{key: (value,) for key, value in item.node_claim.labels}}
     )
 
 

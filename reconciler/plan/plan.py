@@ -119,7 +119,9 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
         unused={
-            item.name: item.claim.why_left for item in bins if item.claim is not None and item.name in facts.replaced
+            item.name: item.node_claim.why_left
+            for item in bins
+            if item.node_claim is not None and item.name in facts.replaced
         },
         local_budgets=facts.local_budgets,
         include_pending=facts.include_pending,
@@ -210,7 +212,7 @@ def _held(
     planned = (*(item.planned for item in created), *later)
     holdings = (*(item.chunks for item in coming), *(node.holdings for node in planned))
     awaited = {str(part.demand) for parts in holdings for part in parts}
-    awaited |= {demand for item in coming if item.name in waiting for demand, _ in item.held_before}
+    awaited |= {demand for item in coming if item.name in waiting for demand in item.holders}
     # If no node can take the chunks, what they left goes all the same: a NodePool at its limit could never replace a node otherwise.
     is_cut = any(
         (cut.passing and cut.cause != Cause.PODS_FIRST) or cut.cause == Cause.TEMPLATE_FAILED for cut in capped.cuts
@@ -218,7 +220,7 @@ def _held(
 
     def is_awaiting(item: Bin) -> bool:
         """Whether what it held, or what runs there, has room that is not there yet."""
-        return is_cut or not awaited.isdisjoint({f"Node/{item.name}", *(demand for demand, _ in item.held_before)})
+        return is_cut or not awaited.isdisjoint({f"Node/{item.name}", *item.holders})
 
     return holds(
         bins,

@@ -24,7 +24,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records, record_name
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, Machine
-from reconciler.plan.bins import Bin, is_kept, is_marked
+from reconciler.plan.bins import Bin
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.objects.prune import reason_to_keep
 from reconciler.requests.life import Decision, cancelled, decide
@@ -115,7 +115,7 @@ def _located(bins: Iterable[Bin], groups: Mapping[ObjectRef, int]) -> dict[Objec
     """Chunks of each pod set, by request and node. Left out are nodes whose annotation says as much."""
     found: dict[ObjectRef, dict[str, tuple[int, ...]]] = {}
     for item in bins:
-        said = _holdings_said(item)
+        said = read_holdings(item.held_for)
         counts: dict[ObjectRef, list[int]] = {}
         for holding in item.chunks:
             if holding.demand in groups:
@@ -124,11 +124,6 @@ def _located(bins: Iterable[Bin], groups: Mapping[ObjectRef, int]) -> dict[Objec
             if any(said.get((str(ref), group), 0) < amount for group, amount in enumerate(amounts)):
                 found.setdefault(ref, {})[item.name] = tuple(amounts)
     return found
-
-
-def _holdings_said(item: Bin) -> Mapping[tuple[str, int], int]:
-    words = next((words for side in reversed(item.sides) if (words := side.annotation(HOLDS_ANNOTATION))), "")
-    return read_holdings(words) if words else {}
 
 
 def _edges(
@@ -256,16 +251,17 @@ def _rolled_back(
         return ()
     actions = []
     for item in bins:
-        if item.claim is None or item.is_going or item.chunks or item.pods or item.in_use or not item.is_placeholder:
+        claim, used = item.node_claim, item.chunks or item.pods or item.in_use
+        if claim is None or used or item.is_going or not item.is_placeholder:
             continue
-        uid, _, number = (item.claim.label(ATTEMPT_LABEL) or "").rpartition(".")
-        if uid not in by_uid or any(is_kept(side) and not is_marked(side) for side in item.sides):
+        uid, _, number = (claim.label(ATTEMPT_LABEL) or "").rpartition(".")
+        if uid not in by_uid or item.is_kept_by_a_person:
             continue
         ref, decision = by_uid[uid]
         if _has_failed(decision, number):
             actions.append(
                 NodeClaimAction(
-                    node_claim=item.claim.name,
+                    node_claim=claim.name,
                     node=None if item.node is None else item.node.name,
                     node_pool=item.node_pool,
                     reason=f"attempt {number} of {ref} has failed, so its nodes are deleted",
@@ -296,7 +292,7 @@ def _untainted(
     }
     return tuple(
         NodeClaimAction(
-            item.claim.name if item.claim is not None else None,
+            item.node_claim.name if item.node_claim is not None else None,
             item.name,
             item.node_pool,
             f"the provisioning request that it was reserved for ({value}) is over",

@@ -103,7 +103,7 @@ class Accountant:
         bins = []
         for item in self._empty:
             on_node = () if item.node is None else held.get((True, item.node.name), ())
-            on_claim = () if item.claim is None else held.get((False, item.claim.name), ())
+            on_claim = () if item.node_claim is None else held.get((False, item.node_claim.name), ())
             holdings = (*on_node, *on_claim)
             bins.append(replace(item, chunks=holdings) if holdings else item)
         return bins
@@ -176,7 +176,7 @@ def standing_nodes(plan: Plan, view: ClusterView, instance_types: Sequence[Insta
 
 
 def _node(item: Bin, price: float | None, used: Mapping[str, _Used]) -> StandingNode:
-    node, claim = item.node, item.claim
+    node, claim = item.node, item.node_claim
     cpu = memory = None
     if node is not None:
         millicores, size = used.get(node.name, (0, 0))
@@ -192,7 +192,7 @@ def _node(item: Bin, price: float | None, used: Mapping[str, _Used]) -> Standing
         cpu=cpu,
         memory=memory,
         holdings=(*item.chunks, *item.watched),
-        held=item.is_marked,
+        held=item.is_held,
         drifted=claim is not None and claim.condition("Drifted") == "True",
         expires=_expiry(item),
     )
@@ -207,7 +207,7 @@ def _state(item: Bin) -> NodeState:
 
 
 def _expiry(item: Bin) -> datetime | None:
-    claim = item.claim
+    claim = item.node_claim
     if claim is None or claim.created is None or claim.expire_after is None:
         return None
     return claim.created + claim.expire_after

@@ -51,7 +51,7 @@ def without_pods(
     room = state.prepared.room
     if not candidate.pods:
         return Moved(room)
-    held = {item.name for item in bins if item.is_marked}
+    held = {item.name for item in bins if item.is_held}
     problem = moving(state, candidate.pods, room, held | {candidate.bin.name}, most_price=candidate.price)
     answer = place(problem, memory=memory)
     made, one = answer.planned, _one_node(problem, candidate.pods, answer, memory)
@@ -148,7 +148,7 @@ class Opening:
 
     def opened(self, guests: Iterable[Candidate]) -> PassState:
         """The state in which held nodes are open to the pods of one of these nodes, or else the same state."""
-        held = [item for item in self.bins if item.chunks and item.is_marked and item.is_tainted and not item.is_going]
+        held = [item for item in self.bins if item.chunks and item.is_held and item.is_tainted and not item.is_going]
         for guest in guests if held else ():
             hosts = self._hosts(guest.bin, held)
             if hosts and self._chunks_keep_room(guest.bin, hosts):
@@ -199,7 +199,7 @@ class Opening:
                 risks.append(item)
             if len(risks) > MOST_RISKS:
                 return False
-        closed = {item.name for item in self.bins if item.is_marked} - names
+        closed = {item.name for item in self.bins if item.is_held} - names
         return not any(self._would_go(some, closed, room) for some in (*([item] for item in risks), risks) if some)
 
     def _would_go(self, items: Sequence[Bin], closed: set[str], room: ClusterView) -> bool:

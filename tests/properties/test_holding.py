@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.nodes import HELD_TAINT
-from reconciler.plan.bins import is_marked
 from tests.builders import instance_type
 from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
@@ -91,7 +90,7 @@ def test_after_any_event_the_cluster_comes_to_rest(chunks: int, pods: int, story
         assert max(shop.hold_changes().values(), default=0) <= 3, (name, told)
         assert shop.keep(LONG) == [], (name, told)
         for node in shop.cluster.view().nodes:
-            assert (HELD_TAINT in node.taints) == is_marked(node), (name, node.name)
+            assert (HELD_TAINT in node.taints) == node.is_held, (name, node.name)
 
 
 # A buffer stays full while its held nodes are open to other nodes' pods, whichever nodes Karpenter consolidates meanwhile.

@@ -24,7 +24,6 @@ from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
-    DISRUPTED_TAINT,
     DO_NOT_DISRUPT,
     HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -113,7 +112,7 @@ class Provisioner:
         """
         view = self._world.views.view()
         going = {claim.node_name for claim in view.node_claims if claim.deleting}
-        going |= {node.name for node in view.nodes if any(taint.key == DISRUPTED_TAINT for taint in node.taints)}
+        going |= {node.name for node in view.nodes if node.is_disrupted}
         arriving = {claim.node_name for claim in view.node_claims if self._is_arriving(claim)}
         there = [node for node in view.nodes if node.name not in going | leaving]
         late = [*(node for node in there if node.name in arriving), *self._under_way()]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.nodes import NOT_READY_TAINTS, PLACEHOLDER_LABEL, Node, NodeClaim
+from reconciler.model.nodes import NOT_READY_TAINTS, Node, NodeClaim
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
@@ -54,7 +54,7 @@ class BinOrigin:
 
     @property
     def is_placeholder(self) -> bool:
-        node = self.node is not None and self.node.label(PLACEHOLDER_LABEL) == "true"
+        node = self.node is not None and self.node.is_placeholder
         return node or (self.claim is not None and self.claim.is_placeholder)
 
     @property

@@ -12,7 +12,6 @@ from operator import attrgetter
 import numpy as np
 
 from reconciler.model.nodes import (
-    DISRUPTED_TAINT,
     INITIALIZED_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
@@ -53,7 +52,7 @@ def is_leaving(node: Node, claim: NodeClaim | None) -> str:
     """Why no pod will be sent there any more, "" when there is no reason."""
     if node.deleting or (claim is not None and claim.deleting):
         return "is being deleted"
-    if any(taint.key == DISRUPTED_TAINT for taint in node.taints):
+    if node.is_disrupted:
         return "is being disrupted"
     return "is cordoned" if node.unschedulable else ""
 

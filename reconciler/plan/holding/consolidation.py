@@ -233,7 +233,7 @@ def candidates(
 def is_guest(item: Bin) -> bool:
     """Whether it holds no chunks, and Karpenter may consolidate it, so that its pods may come to held nodes."""
     ready = item.node is not None and item.node.ready and not item.is_on_its_way
-    kept = item.is_marked or item.is_protected or item.is_reserved
+    kept = item.is_held or item.is_protected or item.is_reserved
     return ready and item.in_use and not (item.chunks or item.watched or item.pods or item.is_going or kept)
 
 
@@ -246,7 +246,7 @@ def opened(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> fr
 def rooms(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> frozenset[str]:
     """Names of the nodes that are made for the pods of a node that chunks leave. Until these have come they hold nothing."""
     claims = {name for item in known if item.is_under_way(now) for name in item.rooms}
-    return frozenset(item.name for item in bins if item.claim is not None and item.claim.name in claims)
+    return frozenset(item.name for item in bins if item.node_claim is not None and item.node_claim.name in claims)
 
 
 def _karpenter_may(pool: NodePool, running: Sequence[Pod], view: ClusterView, state: PoolState, now: datetime) -> bool:

@@ -15,7 +15,7 @@ from reconciler.model.placement import chunk_words
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.plan.bins import Bin, is_kept, is_marked
+from reconciler.plan.bins import Bin
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 
 PriceOf = Callable[[Bin], float | None]
@@ -62,25 +62,25 @@ def holds(
         if item.chunks and not _is_held_well(item, closed=(closed := _is_to_be_closed(item, opened)))
     )
     free = [item for item in own if not item.chunks and not item.pods and item.name not in rooms]
-    waiting = [item for item in free if item.name in replaced and item.is_marked]
+    waiting = [item for item in free if item.name in replaced and item.is_held]
     staying = {item.name for item in waiting}
     leaving = [item for item in free if item.name not in staying]
     notes = [f"{item.name} stays protected until the node that replaces it is there" for item in waiting]
     if blocked:
-        due = sum(item.is_marked for item in leaving)
+        due = sum(item.is_held for item in leaving)
         if due:
             notes.append(f"the release of {due:,} {'node' if due == 1 else 'nodes'} waits")
         return Holds(held, notes=tuple(notes))
     deleted = _deletable(leaving, bins, node_pools, now)
     gone = {item.name for item in deleted}
-    release = tuple(_release(item, price_of) for item in leaving if item.is_marked and item.name not in gone)
+    release = tuple(_release(item, price_of) for item in leaving if item.is_held and item.name not in gone)
     delete = tuple(_delete(item, price_of) for item in deleted)
     return Holds(held, release, delete, tuple(notes))
 
 
 def _is_held_well(item: Bin, *, closed: bool) -> bool:
     """It is protected. If headroom protects it, its annotation says for what, and its taints keep Karpenter's pods away."""
-    is_own = all(is_marked(side) for side in item.sides)
+    is_own = all(side.is_held for side in item.sides)
     is_as_closed = (item.is_tainted, item.has_scarce_room) == (closed, closed and item.is_scarce) or item.is_on_its_way
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
 
@@ -94,7 +94,7 @@ def _hold(item: Bin, price_of: PriceOf, *, closed: bool) -> NodeClaimAction:
     """Marks node and NodeClaim. If only its holdings have changed, it marks the one that they are read from."""
     told = item.is_protected and item.node is not None
     return NodeClaimAction(
-        node_claim=None if item.claim is None or told else item.claim.name,
+        node_claim=None if item.node_claim is None or told else item.node_claim.name,
         node=None if item.node is None else item.node.name,
         node_pool=item.node_pool,
         reason=f"holds {chunk_words(item.chunks)}",
@@ -108,8 +108,8 @@ def _hold(item: Bin, price_of: PriceOf, *, closed: bool) -> NodeClaimAction:
 def _release(item: Bin, price_of: PriceOf) -> NodeClaimAction:
     """Only node or NodeClaim with headroom's mark: a do-not-disrupt without the mark is a person's."""
     return NodeClaimAction(
-        node_claim=item.claim.name if item.claim is not None and is_marked(item.claim) else None,
-        node=item.node.name if item.node is not None and is_marked(item.node) else None,
+        node_claim=item.node_claim.name if item.node_claim is not None and item.node_claim.is_held else None,
+        node=item.node.name if item.node is not None and item.node.is_held else None,
         node_pool=item.node_pool,
         reason="holds no chunk any more",
         price=price_of(item),
@@ -117,9 +117,9 @@ def _release(item: Bin, price_of: PriceOf) -> NodeClaimAction:
 
 
 def _delete(item: Bin, price_of: PriceOf) -> NodeClaimAction:
-    assert item.claim is not None
+    assert item.node_claim is not None
     return NodeClaimAction(
-        node_claim=item.claim.name,
+        node_claim=item.node_claim.name,
         node=None if item.node is None else item.node.name,
         node_pool=item.node_pool,
         reason="an empty placeholder, in a pool that never consolidates",
@@ -135,7 +135,7 @@ def _deletable(
     for item in leaving:
         pool = node_pools.get(item.node_pool)
         unused = item.is_placeholder and not item.in_use and not item.watched
-        removable = item.claim is not None and unused and not _is_a_persons(item)
+        removable = item.node_claim is not None and unused and not item.is_kept_by_a_person
         if pool is not None and pool.consolidate_after is None and removable:
             by_pool.setdefault(pool.name, []).append(item)
     chosen: list[Bin] = []
@@ -146,16 +146,12 @@ def _deletable(
     return chosen
 
 
-def _is_a_persons(item: Bin) -> bool:
-    return any(is_kept(side) and not is_marked(side) for side in item.sides)
-
-
 def releases(view: ClusterView) -> tuple[Annotate, ...]:
     """Removes the mark, the taints, and `do-not-disrupt` where the mark is beside it. A person's own do-not-disrupt stays."""
     gone = ((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))
     reason = "headroom leaves this cluster"
-    claims = [ObjectRef("karpenter.sh", "NodeClaim", "", claim.name) for claim in view.node_claims if is_marked(claim)]
-    nodes = [ObjectRef("", "Node", "", node.name) for node in view.nodes if is_marked(node)]
+    claims = [ObjectRef("karpenter.sh", "NodeClaim", "", claim.name) for claim in view.node_claims if claim.is_held]
+    nodes = [ObjectRef("", "Node", "", node.name) for node in view.nodes if node.is_held]
     reserved = {
         ObjectRef("", "Node", "", node.name): tuple((taint, False) for taint in found)
         for node in view.nodes

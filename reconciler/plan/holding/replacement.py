@@ -86,17 +86,17 @@ def _expiring(bins: Iterable[Bin], now: datetime) -> tuple[set[str], datetime | 
     for items in by_node_pool(bins).values():
         launch = max(filter(None, map(_launch_time, items)), default=timedelta(0))
         ends = {item.name: end for item in items if (end := _last_use(item, launch)) is not None}
-        arrived = [item for item in items if item.is_marked and not item.is_on_its_way]
-        names.update(item.name for item in items if not item.is_marked and item.name in ends and now >= ends[item.name])
+        arrived = [item for item in items if item.is_held and not item.is_on_its_way]
+        names.update(item.name for item in items if not item.is_held and item.name in ends and now >= ends[item.name])
         due = sorted((item for item in arrived if item.name in ends and now >= ends[item.name]), key=_age)
         names.update(item.name for item in due[: ceil(len(arrived) / _STEPS)])
-        looks += [ends[item.name] for item in items if item.is_marked and item.name in ends and now < ends[item.name]]
+        looks += [ends[item.name] for item in items if item.is_held and item.name in ends and now < ends[item.name]]
     return names, min(looks, default=None)
 
 
 def _last_use(item: Bin, launch: timedelta) -> datetime | None:
     """From when on a node takes no more chunks, since it expires soon; None: it never expires. launch: how long one takes in its pool."""
-    claim = item.claim
+    claim = item.node_claim
     if claim is None or claim.expire_after is None or claim.created is None:
         return None
     life = claim.expire_after
@@ -107,7 +107,7 @@ def _last_use(item: Bin, launch: timedelta) -> datetime | None:
 
 def _launch_time(item: Bin) -> timedelta | None:
     """From the NodeClaim to a node that takes pods, as it was here."""
-    claim = item.claim
+    claim = item.node_claim
     ready = None if claim is None else claim.since("Initialized")
     if claim is None or claim.created is None or ready is None or claim.condition("Initialized") != "True":
         return None
@@ -115,7 +115,7 @@ def _launch_time(item: Bin) -> timedelta | None:
 
 
 def _has_drifted(item: Bin) -> bool:
-    return item.claim is not None and item.claim.condition("Drifted") == "True" and not item.is_going
+    return item.node_claim is not None and item.node_claim.condition("Drifted") == "True" and not item.is_going
 
 
 def _drifting(
@@ -129,8 +129,8 @@ def _drifting(
     stay for months.
     """
     budget = outcome(pool, DRIFTED, states.get(pool.name, PoolState()), now)
-    held = sorted((item for item in drifted if item.is_marked), key=_age)
-    free = [item for item in drifted if not item.is_marked]
+    held = sorted((item for item in drifted if item.is_held), key=_age)
+    free = [item for item in drifted if not item.is_held]
     if budget.budget == 0:
         return Leaving(findings=_waiting(pool, held, budget, ()))
     if budget.allowed is None:
@@ -151,7 +151,9 @@ def _blocked(free: Mapping[str, Bin], view: ClusterView, now: datetime) -> set[s
     """
     found = {name for name, item in free.items() if item.is_protected}
     asked = {
-        name for name, item in free.items() if item.claim is not None and item.claim.termination_grace_period is None
+        name
+        for name, item in free.items()
+        if item.node_claim is not None and item.node_claim.termination_grace_period is None
     }
     budgets = view.pod_disruption_budgets
     return found.union(
@@ -182,12 +184,12 @@ def _waiting(
 
 
 def _since(item: Bin) -> str:
-    time = None if item.claim is None else item.claim.since("Drifted")
+    time = None if item.node_claim is None else item.node_claim.since("Drifted")
     return "" if time is None else f" (since {time.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
 
 
 def _age(item: Bin) -> tuple[str, str]:
-    created = item.claim.created if item.claim is not None else None
+    created = item.node_claim.created if item.node_claim is not None else None
     return ("" if created is None else created.isoformat(), item.name)
 
 
@@ -211,7 +213,7 @@ def briefly_not_ready(
 
 def _not_ready_since(item: Bin) -> datetime | None:
     node = item.node
-    if node is None or node.ready or node.ready_changed is None or not item.is_marked:
+    if node is None or node.ready or node.ready_changed is None or not item.is_held:
         return None
     return None if item.is_going or item.is_on_its_way or node.unschedulable else node.ready_changed
 
@@ -248,8 +250,10 @@ def foretold_drift(
         old = known.get(pool.name)
         if old is None or old.template == pool.template:
             continue
-        own = [item for item in bins if item.node_pool == pool.name and item.claim is not None and not item.is_going]
-        fresh = [item for item in own if item.claim is not None and item.claim.condition("Drifted") != "True"]
+        own = [
+            item for item in bins if item.node_pool == pool.name and item.node_claim is not None and not item.is_going
+        ]
+        fresh = [item for item in own if item.node_claim is not None and item.node_claim.condition("Drifted") != "True"]
         changed = list(_changed(old.template, pool.template))
         drifting = fresh if changed else [item for item in fresh if _misses(pool, item) and not _misses(old, item)]
         if drifting:
@@ -294,7 +298,7 @@ _SPELT = {
 
 def _misses(pool: NodePool, item: Bin) -> list[str]:
     """The keys of the requirements that the node's labels do not satisfy."""
-    claim = item.claim
+    claim = item.node_claim
     return [
         each.key for each in pool.template.requirements if claim is not None and not each.holds(claim.label(each.key))
     ]

@@ -30,7 +30,7 @@ def wait_of(pool: NodePool) -> timedelta | None:
 
 def unchanged_since(item: Bin) -> datetime:
     """When a pod last came or went, or the node last became ready; long ago if that is not recorded."""
-    claim, node = item.claim, item.node
+    claim, node = item.node_claim, item.node
     times = [
         None if claim is None else claim.last_pod_event,
         None if node is None else node.ready_changed,
@@ -49,7 +49,7 @@ def closed_to_chunks(bins: Iterable[Bin], since: datetime) -> frozenset[str]:
         if not (item.chunks or item.in_use)
         or item.is_on_its_way
         or unchanged_since(item) > since
-        or (item.node_pool in draining and not (item.is_marked and item.chunks))
+        or (item.node_pool in draining and not (item.is_held and item.chunks))
     )
 
 
@@ -108,7 +108,7 @@ def vacancies(
 def is_left_by_chunks(item: Bin) -> bool:
     """Whether headroom holds it for chunks that may be elsewhere."""
     ready = item.node is not None and item.node.ready
-    mine = bool(item.chunks) and item.is_marked and not item.is_reserved
+    mine = bool(item.chunks) and item.is_held and not item.is_reserved
     return mine and ready and not (item.is_going or item.is_on_its_way or item.pods or item.watched)
 
 

@@ -286,7 +286,7 @@ def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[Obj
     }
     made: dict[ObjectRef, int] = {}
     for item in bins if attempts else ():
-        label = "" if item.claim is None or item.is_going else item.claim.label(ATTEMPT_LABEL)
+        label = "" if item.node_claim is None or item.is_going else item.node_claim.label(ATTEMPT_LABEL)
         if label in attempts:
             made[attempts[label]] = made.get(attempts[label], 0) + 1
     return made

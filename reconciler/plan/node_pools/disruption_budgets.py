@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, REASONS, DisruptionBudget, NodePool
+from reconciler.model.nodes import INITIALIZED_LABEL, REASONS, DisruptionBudget, NodePool
 from reconciler.model.quantity import format_duration, whole_number
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
@@ -46,14 +46,13 @@ def pool_states(bins: Iterable[Bin]) -> dict[str, PoolState]:
     any such node is absent."""
     counts: dict[str, list[int]] = {}
     for item in bins:
-        if item.node is None or item.claim is None:
+        if item.node is None or item.node_claim is None:
             continue
-        if item.node.label(INITIALIZED_LABEL) != "true" or item.claim.condition("InstanceTerminating") == "True":
+        if item.node.label(INITIALIZED_LABEL) != "true" or item.node_claim.condition("InstanceTerminating") == "True":
             continue
         count = counts.setdefault(item.node_pool, [0, 0, 0])
         count[0] += 1
-        tainted = any(taint.key == DISRUPTED_TAINT for taint in item.node.taints)
-        if item.claim.deleting or tainted:
+        if item.node_claim.deleting or item.node.is_disrupted:
             count[1] += 1
         elif not item.node.ready:
             count[2] += 1

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from reconciler.model.nodes import NODEPOOL_LABEL, REGISTERED_LABEL, UNREGISTERED_TAINT, Node, NodeClaim
 from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Machine
+from reconciler.plan.bins import Bin
 from tests.builders import node
 
 YOUNG = node("node-1", pool=None)
@@ -108,6 +109,19 @@ def test_what_a_machine_is_comes_of_its_node_claim_before_its_node_is_registered
     (machine,) = ClusterView(nodes=(YOUNG,), node_claims=(claim(provider_id="test://node-1"),)).machines
     assert machine.awaits_registration
     assert (machine.name, machine.node_pool) == ("node-1", "general")
+
+
+def test_a_label_is_the_nodes_once_it_is_registered_and_the_node_claims_before() -> None:
+    """As kube-scheduler sees it, and as Karpenter will write it."""
+    young, claimed = (
+        replace(YOUNG, labels=(("team", "node"),)),
+        replace(claim(node_name=None), labels=(("team", "claim"),)),
+    )
+    assert Machine(young, claimed).label("team") == "claim"
+    assert Machine(young, replace(claimed, node_name=young.name)).label("team") == "node"
+    assert Machine(young, replace(claimed, conditions=(("Registered", "True"),))).label("team") == "node"
+    assert Machine(replace(young, labels=()), replace(claimed, node_name=young.name)).label("team") == "claim"
+    assert Machine(None, claimed).label("team") == Bin(None, claimed).label("team") == "claim"
 
 
 def test_a_node_is_registered_once_any_sign_of_it_is_there() -> None:
