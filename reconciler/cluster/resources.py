@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from reconciler.model.nodes import KARPENTER_GROUP
+
 CORE = ""
 APPS = "apps"
 BATCH = "batch"
@@ -12,7 +14,6 @@ STORAGE = "storage.k8s.io"
 NODE = "node.k8s.io"
 DRA = "resource.k8s.io"
 _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
-KARPENTER = "karpenter.sh"
 AUTOSCALING = "autoscaling.x-k8s.io"
 METRICS = "autoscaling.karpenter.sh"
 KUEUE = "kueue.x-k8s.io"
@@ -83,9 +84,9 @@ RESOURCE_SLICES = _custom(DRA, "ResourceSlice", _DRA_VERSIONS, part="devices.sli
 DEVICE_CLASSES = _custom(DRA, "DeviceClass", _DRA_VERSIONS, part="devices.classes", namespaced=False)
 RESOURCE_CLAIMS = _custom(DRA, "ResourceClaim", _DRA_VERSIONS, part="devices.claims")
 RESOURCE_CLAIM_TEMPLATES = _custom(DRA, "ResourceClaimTemplate", _DRA_VERSIONS, part="devices.templates")
-NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
-NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), part="node_claims", namespaced=False)
-NODE_OVERLAYS = _custom(KARPENTER, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
+NODE_POOLS = _custom(KARPENTER_GROUP, "NodePool", ("v1", "v1beta1"), namespaced=False)
+NODE_CLAIMS = _custom(KARPENTER_GROUP, "NodeClaim", ("v1", "v1beta1"), part="node_claims", namespaced=False)
+NODE_OVERLAYS = _custom(KARPENTER_GROUP, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
 CAPACITY_BUFFERS = _custom(AUTOSCALING, "CapacityBuffer", ("v1beta1", "v1alpha1"))
 BUFFERS = _custom(AUTOSCALING, "Buffer", ("v1alpha1",))
 PROVISIONING_REQUESTS = _custom(AUTOSCALING, "ProvisioningRequest", ("v1", "v1beta1"))

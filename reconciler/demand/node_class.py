@@ -14,14 +14,13 @@ from reconciler.demand.size import limit_count
 from reconciler.model import codes
 from reconciler.model.buffers import Buffer, NodeClassCapacity
 from reconciler.model.findings import Code
-from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Labels, NodePool
+from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Labels, NodePool, node_pool_ref
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 
 NODE_POOL = "NodePool"
-_POOL_GROUP = "karpenter.sh"
 _HINT = "name a NodePool, or a node class that one uses"
 DEFAULT_CPU = 1000
 """Millicores of a chunk whose size the buffer does not give."""
@@ -62,7 +61,7 @@ def split(
         if buffer.target.kind != NODE_POOL:
             message = f"{buffer.target} is used by no NodePool"
             return Unresolved(RESOLUTION_FAILED, message, codes.TARGET_NOT_FOUND, _HINT)
-        absence = absence_of(ObjectRef(_POOL_GROUP, NODE_POOL, "", buffer.target.name))
+        absence = absence_of(node_pool_ref(buffer.target.name))
         message = f"{buffer.target} {absence.words}"
         return Unresolved(SCALABLE_NOT_FOUND, message, codes.TARGET_NOT_FOUND, absence.hint or _HINT)
     chosen = capacity.chunk or _chunk(capacity, _rooms(capacity, allowed, instance_types))

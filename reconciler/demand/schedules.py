@@ -18,7 +18,7 @@ from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.findings import Finding
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
-from reconciler.model.nodes import NodePool
+from reconciler.model.nodes import NodePool, node_pool_ref
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Edge, Following, Schedule, following_of
@@ -26,7 +26,6 @@ from reconciler.model.view import LiveObject, Manifest
 from reconciler.timetable.capacity_schedule import next_look, value_with_lead
 
 NODE_POOL = "NodePool"
-_POOL_GROUP = "karpenter.sh"
 _MOST_LOOKS = 100
 """Changes after which a schedule that stays at 0 counts as one that never rises."""
 
@@ -129,7 +128,7 @@ class _Pass:
 
     def pool(self, pool: NodePool) -> NodePool:
         """Only pools that Git declares: headroom sizes no pool that somebody else deploys."""
-        ref = pool_ref(pool)
+        ref = node_pool_ref(pool.name)
         item = self.manifests.get(ref)
         following = None if item is None else following_of(ref, _annotations(item.manifest))
         if item is None or following is None:
@@ -213,7 +212,7 @@ def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following
         if following is not None:
             yield buffer, following
     for pool in declared.node_pools:
-        following = following_of(pool_ref(pool), pool.annotations)
+        following = following_of(node_pool_ref(pool.name), pool.annotations)
         if following is not None:
             yield pool, following
 
@@ -235,10 +234,6 @@ def followed_buffer(buffer: Buffer, following: Following, replicas: int | None, 
     if replicas is None:
         return replace(buffer, dormant="")
     return replace(buffer, dormant="", replicas=replicas, sized_by=f"{following.replicas_from}{_ahead(following.lead)}")
-
-
-def pool_ref(pool: NodePool) -> ObjectRef:
-    return ObjectRef(_POOL_GROUP, NODE_POOL, "", pool.name)
 
 
 def _ahead(lead: timedelta) -> str:

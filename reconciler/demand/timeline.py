@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.schedules import followed_buffer, pool_ref
+from reconciler.demand.schedules import followed_buffer
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.nodes import InstanceType, NodePool, node_pool_ref
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, Schedule, following_of
 from reconciler.model.timelines import DemandSpan, aligned, joined
@@ -72,7 +72,7 @@ def _of_pool(
 ) -> Iterator[DemandSpan]:
     if pool.replicas is None:
         return
-    ref = pool_ref(pool)
+    ref = node_pool_ref(pool.name)
     following = following_of(ref, pool.annotations)
     always: list[Piece] = [(start, end, (None, True))]
     for opens, closes, state in followed_pieces(following, schedules, start, end) or always:

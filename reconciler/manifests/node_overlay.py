@@ -8,12 +8,11 @@ from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.requirements import check_requirements, requirements_of
 from reconciler.model import codes
-from reconciler.model.nodes import MOST_PRICE, NodeOverlay
+from reconciler.model.nodes import KARPENTER_GROUP, MOST_PRICE, NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 
-KARPENTER_GROUP = "karpenter.sh"
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 
 

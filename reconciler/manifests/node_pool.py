@@ -19,7 +19,6 @@ from reconciler.manifests.capacity_buffer import amounts_of, check_limits
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.schema import schema_of, with_defaults
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
-from reconciler.manifests.node_overlay import KARPENTER_GROUP
 from reconciler.manifests.requirements import (
     check_requirements,
     is_label_value,
@@ -33,6 +32,7 @@ from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import (
+    KARPENTER_GROUP,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     REASONS,

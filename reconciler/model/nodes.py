@@ -13,6 +13,7 @@ from reconciler.model.requirements import Requirement, Taint, single_valued
 Labels = tuple[tuple[str, str], ...]
 """Sorted key and value pairs: hashable, and equal when the maps are."""
 
+KARPENTER_GROUP = "karpenter.sh"
 NODEPOOL_LABEL = "karpenter.sh/nodepool"
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 INITIALIZED_LABEL = "karpenter.sh/initialized"
@@ -44,6 +45,21 @@ ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
 """What a bin was created or held for (`words_of_holdings`): for people to read, and to keep chunks where they are."""
+
+
+def node_ref(name: str) -> ObjectRef:
+    """The Node of that name."""
+    return ObjectRef("", "Node", "", name)
+
+
+def node_claim_ref(name: str) -> ObjectRef:
+    """The NodeClaim of that name."""
+    return ObjectRef(KARPENTER_GROUP, "NodeClaim", "", name)
+
+
+def node_pool_ref(name: str) -> ObjectRef:
+    """The NodePool of that name."""
+    return ObjectRef(KARPENTER_GROUP, "NodePool", "", name)
 
 
 @dataclass(frozen=True, slots=True)

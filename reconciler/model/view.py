@@ -25,6 +25,7 @@ from reconciler.model.attachments import (
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import (
     HOLDS_ANNOTATION,
+    KARPENTER_GROUP,
     NODEPOOL_LABEL,
     REGISTERED_LABEL,
     UNREGISTERED_TAINT,
@@ -373,8 +374,8 @@ _KINDS: Mapping[type, tuple[str, str]] = {
     DeviceClass: ("resource.k8s.io", "DeviceClass"),
     InstanceType: ("", "InstanceType"),
     Node: ("", "Node"),
-    NodeClaim: ("karpenter.sh", "NodeClaim"),
-    NodePool: ("karpenter.sh", "NodePool"),
+    NodeClaim: (KARPENTER_GROUP, "NodeClaim"),
+    NodePool: (KARPENTER_GROUP, "NodePool"),
     PersistentVolume: ("", "PersistentVolume"),
     Pod: ("", "Pod"),
     PodDisruptionBudget: ("policy", "PodDisruptionBudget"),

@@ -12,9 +12,9 @@ from datetime import timedelta
 
 from reconciler.model import codes
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import HOSTNAME_LABEL, Node
+from reconciler.model.nodes import HOSTNAME_LABEL, Node, node_ref
 from reconciler.model.pods import Pod
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import abridged
 from reconciler.model.view import ClusterView
 
 TOLERATED = timedelta(minutes=1)
@@ -58,7 +58,7 @@ def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
 def _finding(hostname: str, names: Sequence[str]) -> Finding:
     return codes.SHARED_HOSTNAME.finding(
         f"{len(names):,} nodes carry {HOSTNAME_LABEL}={hostname} ({abridged(names, _MOST_NAMES)}): spread, affinity and anti-affinity by it take them for one",
-        ref=ObjectRef("", "Node", "", names[0]),
+        ref=node_ref(names[0]),
         hint="give each machine a host name of its own, and delete nodes whose machine is no more",
     )
 

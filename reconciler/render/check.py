@@ -17,7 +17,7 @@ from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Pl
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import NodeClaimTemplate, NodeClassRef, NodePool
+from reconciler.model.nodes import NodeClaimTemplate, NodeClassRef, NodePool, node_claim_ref, node_pool_ref
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -32,7 +32,6 @@ from reconciler.render.writes import (
     ReadDocument,
     balloon_document,
     node_claim_document,
-    node_claim_ref,
     node_pool_document,
 )
 
@@ -275,7 +274,7 @@ def representative_changes() -> tuple[ObjectChange, ...]:
         "spec": {"disruption": {"budgets": [{"nodes": "0"}]}},
     }
     return tuple(
-        ObjectChange(ObjectRef("karpenter.sh", "NodePool", "", manifest["metadata"]["name"]), action, manifest=manifest)
+        ObjectChange(node_pool_ref(manifest["metadata"]["name"]), action, manifest=manifest)
         for manifest in (whole, part)
         for action in (Action.CREATE, Action.UPDATE)
     )
@@ -317,7 +316,7 @@ def _balloon(name: str, pod: Manifest) -> ObjectChange:
     return ObjectChange(ref, Action.CREATE, manifest=manifest)
 
 
-ANY_NODE_CLAIM = ObjectRef("karpenter.sh", "NodeClaim", "", "every placeholder")
+ANY_NODE_CLAIM = node_claim_ref("every placeholder")
 """Stands for all placeholders, which are rendered from one template."""
 ANY_BALLOON = ObjectRef("apps", "Deployment", "", "every balloon")
 

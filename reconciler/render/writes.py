@@ -42,6 +42,8 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
     NodePool,
+    node_claim_ref,
+    node_ref,
 )
 from reconciler.model.placement import words_of_holdings
 from reconciler.model.provisioning_requests import reserved_taints
@@ -52,7 +54,6 @@ from reconciler.model.view import ClusterView, Manifest
 from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool
 from reconciler.render.templates import DocumentTemplates
 
-KARPENTER_GROUP = "karpenter.sh"
 NODE_CLAIM_TEMPLATE = "nodeclaim.yaml.j2"
 NODE_POOL_TEMPLATE = "nodepool.yaml.j2"
 BALLOON_TEMPLATE = "balloon.yaml.j2"
@@ -67,11 +68,6 @@ class Rendered:
 
     writes: tuple[Write, ...] = ()
     failures: tuple[WriteResult, ...] = ()
-
-
-def node_claim_ref(name: str) -> ObjectRef:
-    """The NodeClaim of that name; NodeClaims have no namespace."""
-    return ObjectRef(KARPENTER_GROUP, "NodeClaim", "", name)
 
 
 def render_writes(
@@ -111,7 +107,7 @@ def render_writes(
     writes += _marks(plan.node_claims.hold, nodes, claims)
     writes += _marks(plan.node_claims.release, nodes, claims)
     writes += [
-        Annotate(ObjectRef("", "Node", "", action.node), (), action.reason, ((taint, False),))
+        Annotate(node_ref(action.node), (), action.reason, ((taint, False),))
         for action in plan.node_claims.untaint
         if action.node is not None and action.node in nodes
         for taint in reserved_taints(nodes[action.node].taints)
@@ -223,7 +219,7 @@ def _marks(
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
         if action.node is not None and action.node in nodes:
             taints = ((HELD_TAINT, action.closed), (SCARCE_TAINT, action.scarce))
-            yield Annotate(ObjectRef("", "Node", "", action.node), annotations, action.reason, taints)
+            yield Annotate(node_ref(action.node), annotations, action.reason, taints)
 
 
 def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Keeper
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import NodePool
+from reconciler.model.nodes import NodePool, node_pool_ref
 from reconciler.model.placement import Holding, UnplacedReason, Wait
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
@@ -35,7 +35,6 @@ _WHOLE = 3
 EXPLAIN_SCHEMA = "headroom.dev/explain/v1"
 MOST_UNUSED = 5
 """Nodes that are listed as not used."""
-_POOL_GROUP = "karpenter.sh"
 
 
 def matching(wanted: str, names: Iterable[str]) -> list[str]:
@@ -273,7 +272,7 @@ def explained(
         pool = pools[others[0]]
         row, lines = _node_pool(plan, pool, paint)
         key, title, position = "nodePool", others[0], pool.position
-        ref = ObjectRef(_POOL_GROUP, "NodePool", "", pool.name)
+        ref = node_pool_ref(pool.name)
     findings = [item for item in plan.findings if item.ref is not None and str(item.ref) == str(ref)]
     where = f"  {paint('dim', str(position))}" if position else ""
     document = {
@@ -313,7 +312,7 @@ def _schedule(plan: Plan, declared: Declared, schedule: Schedule) -> tuple[dict[
 def _followers(declared: Declared, schedule: Schedule) -> list[tuple[ObjectRef, str]]:
     pairs = []
     objects = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
-    objects += [(ObjectRef(_POOL_GROUP, "NodePool", "", pool.name), pool.annotations) for pool in declared.node_pools]
+    objects += [(node_pool_ref(pool.name), pool.annotations) for pool in declared.node_pools]
     for ref, marks in objects:
         following = following_of(ref, marks)
         if following is None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from reconciler.demand.combine import demands, leaving_demands, settled, with_leaving, without_leaving
-from reconciler.demand.schedules import followed_buffer, pool_ref
+from reconciler.demand.schedules import followed_buffer
 from reconciler.demand.size import Dialect
 from reconciler.demand.timeline import State, followed_pieces
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
+from reconciler.model.nodes import node_pool_ref
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
@@ -93,7 +94,7 @@ def is_steady(basis: Basis) -> bool:
     booked = any(demand.ref.kind == REQUEST_KIND for demand in basis.facts.demands)
     declared = basis.facts.effective
     marks = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
-    marks += [(pool_ref(pool), pool.annotations) for pool in declared.node_pools]
+    marks += [(node_pool_ref(pool.name), pool.annotations) for pool in declared.node_pools]
     followed = any(following_of(ref, own) is not None for ref, own in marks)
     return not (booked or followed) and settled(basis.facts.demands, basis.room) is basis.facts.demands
 
@@ -225,9 +226,9 @@ class States:
         buffers = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
         manifests = {item.ref: item for item in declared.manifests}
         pools = {
-            pool.name: following_of(pool_ref(pool), pool.annotations)
+            pool.name: following_of(node_pool_ref(pool.name), pool.annotations)
             for pool in declared.node_pools
-            if pool_ref(pool) in manifests or pool.replicas is not None
+            if node_pool_ref(pool.name) in manifests or pool.replicas is not None
         }
         wanted = dict.fromkeys(item for item in (*buffers.values(), *pools.values()) if item is not None)
         pieces = {item: followed_pieces(item, schedules, start, end) for item in wanted}

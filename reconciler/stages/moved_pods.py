@@ -14,6 +14,7 @@ from math import inf
 
 from reconciler.demand.combine import demand_of_pod
 from reconciler.model.departures import Departure
+from reconciler.model.nodes import node_ref
 from reconciler.model.placement import Holding, Placement, PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
@@ -64,7 +65,7 @@ def without_pods(
     ):
         return None
     there = arrived(candidate.pods, answer)
-    left = ObjectRef("", "Node", "", candidate.bin.name)
+    left = node_ref(candidate.bin.name)
     rooms = tuple(replace(node, holdings=(Holding(left, 0, len(node.holdings)),)) for node in made)
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     promised = used_by(made or one, state.instance_types, limited)

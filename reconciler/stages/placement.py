@@ -15,7 +15,7 @@ from typing import ClassVar
 from reconciler.model import codes
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import NODEPOOL_LABEL, PLACEHOLDER_LABEL, InstanceType, NodePool
+from reconciler.model.nodes import NODEPOOL_LABEL, PLACEHOLDER_LABEL, InstanceType, NodePool, node_pool_ref
 from reconciler.model.placement import Placement, PlannedNode
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.refs import ObjectRef
@@ -266,5 +266,5 @@ def lowered_limits(
             limit, used = (format_amount(resource, amount) for amount in (allowed[resource], allowed[resource] - left))
             message = f"it is over its {resource} limit of {limit}: {used} used"
             hint = "raise the limit, or expect no new node in it until enough of them have gone"
-            ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
+            ref = node_pool_ref(pool.name)
             yield codes.POOL_OVER_LIMIT.finding(message, pool.position, ref, f"spec.limits.{resource}", hint)

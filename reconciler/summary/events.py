@@ -23,6 +23,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
+from reconciler.model.nodes import node_ref
 from reconciler.model.placement import Cause
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
@@ -66,7 +67,7 @@ def _departures(plan: Plan, now: datetime) -> Iterator[Event]:
     for left in plan.departures:
         if left.since == now:
             reason = "AdmittedToHeldNodes" if left.admits else "LeftForCheaperRoom"
-            yield Event(ObjectRef("", "Node", "", left.node), NORMAL, reason, left.words)
+            yield Event(node_ref(left.node), NORMAL, reason, left.words)
 
 
 def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:

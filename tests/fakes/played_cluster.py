@@ -8,11 +8,11 @@ from typing import Any
 
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.fields import Manager
-from reconciler.cluster.embedded.karpenter import claim_ref, node_ref
 from reconciler.cluster.embedded.store import SERVED, Body, stamp
 from reconciler.cluster.embedded.world import RecordedEvent, condition, set_condition
 from reconciler.cluster.resources import group_of
 from reconciler.model.errors import Invalid
+from reconciler.model.nodes import node_claim_ref, node_ref
 from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef
 from reconciler.ports import Event
 
@@ -71,7 +71,7 @@ class PlayedCluster(EmbeddedCluster):
         """The instance vanishes with its pods."""
         with self._acting():
             claim = self._world.claim_of(node)
-            self._karpenter._end(claim_ref(claim.name if claim else ""), claim.uid if claim else "", node)
+            self._karpenter._end(node_claim_ref(claim.name if claim else ""), claim.uid if claim else "", node)
 
     def set_ready(self, node: str, *, ready: bool) -> None:
         """Sets whether the node's kubelet reports, with the taint of a node that does not. Pods are not evicted, however long it lasts."""

@@ -14,7 +14,7 @@ from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.wire import labels_of, resources_of
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_shape import requirement_of
-from reconciler.model.nodes import Labels, Node, NodeClaim, NodeClassRef
+from reconciler.model.nodes import KARPENTER_GROUP, Labels, Node, NodeClaim, NodeClassRef
 from reconciler.model.quantity import parse_duration
 from reconciler.model.requirements import Taint
 
@@ -99,5 +99,5 @@ def _expiry(text: str) -> timedelta | None:
 NodeValue = Node | NodeClaim
 DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], NodeValue]]] = {
     ("", "Node"): (msgspec.json.Decoder(wire.NodeWire), _node),
-    ("karpenter.sh", "NodeClaim"): (msgspec.json.Decoder(wire.NodeClaimWire), _node_claim),
+    (KARPENTER_GROUP, "NodeClaim"): (msgspec.json.Decoder(wire.NodeClaimWire), _node_claim),
 }

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
-from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref, set_disrupted
+from reconciler.cluster.embedded.karpenter import MANAGER, set_disrupted
 from reconciler.cluster.embedded.provisioner import ON_ITS_WAY, VALIDATED, Coming, Provisioner, to_be_made
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
@@ -29,6 +29,7 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
     NodePool,
+    node_claim_ref,
 )
 from reconciler.model.pods import Pod, is_kept
 from reconciler.model.quantity import Resources
@@ -106,7 +107,7 @@ class Consolidation:
         def write(copy: dict[str, Any]) -> None:
             copy["status"]["lastPodEventTime"] = stamp(touched)
 
-        self._world.store.change(claim_ref(claim.name), write, MANAGER)
+        self._world.store.change(node_claim_ref(claim.name), write, MANAGER)
 
     def _check_at(self, name: str, time: datetime) -> None:
         planned = self._checks.get(name)
@@ -163,9 +164,9 @@ class Consolidation:
             return
         why = "has drifted" if reason == DRIFTED else "is empty"
         self._world.record(
-            Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} {why}: it is removed")
+            Event(node_claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} {why}: it is removed")
         )
-        self._world.store.delete(claim_ref(claim.name))
+        self._world.store.delete(node_claim_ref(claim.name))
 
     def _consolidate(self, name: str, claim: NodeClaim) -> None:
         """Removes the node if its pods fit elsewhere. Otherwise makes a cheaper node for those that do not; any number, if it has drifted."""
@@ -230,8 +231,10 @@ class Consolidation:
         node = self._world.node(name)
         if node is None or _is_protected(node, claim):
             return
-        self._world.record(Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is removed: {why}"))
-        self._world.store.delete(claim_ref(claim.name))
+        self._world.record(
+            Event(node_claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is removed: {why}")
+        )
+        self._world.store.delete(node_claim_ref(claim.name))
 
     def _looks_again(self, pool: NodePool, reason: str, state: PoolState) -> datetime:
         """When to look again. Karpenter looks every ten seconds; if only the calendar can change the answer, once is enough."""

@@ -15,16 +15,19 @@ from typing import Any
 
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World, condition, set_condition
-from reconciler.cluster.resources import KARPENTER
 from reconciler.model.nodes import (
     DISRUPTED_TAINT,
     HOSTNAME_LABEL,
     INITIALIZED_LABEL,
+    KARPENTER_GROUP,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     NODEPOOL_LABEL,
     REGISTERED_LABEL,
     NodeClaim,
+    node_claim_ref,
+    node_pool_ref,
+    node_ref,
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -48,14 +51,6 @@ class Delays:
     drain: timedelta = timedelta(seconds=1)
 
 
-def claim_ref(name: str) -> ObjectRef:
-    return ObjectRef(KARPENTER, "NodeClaim", "", name)
-
-
-def node_ref(name: str) -> ObjectRef:
-    return ObjectRef("", "Node", "", name)
-
-
 def set_disrupted(world: World, node: str, *, disrupted: bool) -> None:
     """Keeps new pods off a node that is to go, or lets them come again."""
 
@@ -75,7 +70,7 @@ class Karpenter:
         self._new: list[ObjectRef] = []
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
-        if ref.group != KARPENTER and ref.kind != "Node":
+        if ref.group != KARPENTER_GROUP and ref.kind != "Node":
             return
         match ref.kind:
             case "NodePool":
@@ -106,7 +101,7 @@ class Karpenter:
     # NodePools
 
     def _keep_pool(self, name: str) -> None:
-        ref = ObjectRef(KARPENTER, "NodePool", "", name)
+        ref = node_pool_ref(name)
         body = self._world.store.get(ref)
         if body is None:
             return
@@ -125,7 +120,7 @@ class Karpenter:
             self._judge_drift(claim, found, marks)
 
     def _claims_of(self, pool: str) -> list[tuple[ObjectRef, Body]]:
-        return [item for item in self._world.store.all(KARPENTER, "NodeClaim") if _pool_of(item[1]) == pool]
+        return [item for item in self._world.store.all(KARPENTER_GROUP, "NodeClaim") if _pool_of(item[1]) == pool]
 
     def _delete_claims_of(self, pool: str) -> None:
         for claim, _ in self._claims_of(pool):
@@ -302,9 +297,9 @@ class Karpenter:
     def _delete_claim_of(self, node: str) -> None:
         claim = self._world.claim_of(node)
         if claim is not None:
-            self._world.store.delete(claim_ref(claim.name))
+            self._world.store.delete(node_claim_ref(claim.name))
         else:
-            self._world.at(self._world.now, lambda: self._end(claim_ref(""), "", node))
+            self._world.at(self._world.now, lambda: self._end(node_claim_ref(""), "", node))
 
 
 def pool_hash(pool: Body) -> str:

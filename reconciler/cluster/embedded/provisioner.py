@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER, claim_ref
+from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
@@ -35,6 +35,7 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
     NodePool,
+    node_claim_ref,
 )
 from reconciler.model.pods import Pod, PodShape, TopologySpread
 from reconciler.model.quantity import Resources, format_duration
@@ -224,7 +225,7 @@ class Provisioner:
         self._made += 1
         self._attempts.update(pod.uid for pod in node.pods)
         name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
-        self._world.store.create(claim_ref(name), planned_claim(node), MANAGER)
+        self._world.store.create(node_claim_ref(name), planned_claim(node), MANAGER)
         return name
 
 
@@ -374,7 +375,7 @@ class StaticPools:
         for _ in range(wanted - len(claims)):
             self._make(pool)
         for claim in sorted(claims, key=self._cost)[: max(0, len(claims) - wanted)]:
-            self._world.store.delete(claim_ref(claim.name))
+            self._world.store.delete(node_claim_ref(claim.name))
 
     def _make(self, pool: NodePool) -> None:
         template = pool.template
@@ -386,7 +387,7 @@ class StaticPools:
             return
         self._made += 1
         name = f"{pool.name}-{hashlib.sha256(f'static {pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
-        self._world.store.create(claim_ref(name), planned_claim(Coming(pool, list(ways), daemons)), MANAGER)
+        self._world.store.create(node_claim_ref(name), planned_claim(Coming(pool, list(ways), daemons)), MANAGER)
 
     def _cost(self, claim: NodeClaim) -> tuple[bool, int, str]:
         """The sort key of removal: the lowest goes first."""

@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
-from reconciler.cluster.resources import APPS, BY_KIND, KARPENTER, Resource, group_of
+from reconciler.cluster.resources import APPS, BY_KIND, Resource, group_of
 from reconciler.cluster.writes import conflict_words, with_taints
 from reconciler.manifests.documents.schema import schema_of, validator_of, with_defaults
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model.errors import Invalid, Transient
+from reconciler.model.nodes import KARPENTER_GROUP
 from reconciler.model.refs import ObjectRef, path_text
 from reconciler.model.requirements import Operator, Taint
 
@@ -303,7 +304,7 @@ def _without_conflicts(merged: Merge) -> Merge:
 NODE_CLASS = Resource("karpenter.kwok.sh", "KWOKNodeClass", "kwoknodeclasses", ("v1alpha1",), namespaced=False)
 SERVED = {**BY_KIND, NODE_CLASS.key: NODE_CLASS}
 """By (group, kind), what the embedded cluster serves."""
-_IMMUTABLE_SPEC = {(KARPENTER, "NodeClaim")}
+_IMMUTABLE_SPEC = {(KARPENTER_GROUP, "NodeClaim")}
 _OPERATORS = {operator.value for operator in Operator}
 
 
@@ -353,7 +354,7 @@ def admit(ref: ObjectRef, before: Mapping[str, Any] | None, after: Mapping[str, 
         spec = schema.get("properties", {}).get("spec")
         if spec is not None and "spec" in filled:
             filled["spec"] = with_defaults(spec, filled["spec"])
-    if resource == (KARPENTER, "NodeClaim"):
+    if resource == (KARPENTER_GROUP, "NodeClaim"):
         filled["spec"] = _node_claim_spec(ref, filled.get("spec") or {})
     if resource == (APPS, "Deployment"):
         filled["spec"] = {"replicas": 1, **filled.get("spec", {})}

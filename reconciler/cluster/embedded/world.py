@@ -21,7 +21,7 @@ from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool
 from reconciler.manifests.kind import Origin
 from reconciler.model.errors import Transient
-from reconciler.model.nodes import InstanceType, LaunchOption, LaunchOptions, Node, NodeClaim, NodePool
+from reconciler.model.nodes import KARPENTER_GROUP, InstanceType, LaunchOption, LaunchOptions, Node, NodeClaim, NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -195,7 +195,7 @@ class World:
 
     def node_pools(self) -> dict[str, NodePool]:
         """The readable NodePools by name."""
-        found = {ref.name: self._pool(ref, body) for ref, body in self.store.all("karpenter.sh", "NodePool")}
+        found = {ref.name: self._pool(ref, body) for ref, body in self.store.all(KARPENTER_GROUP, "NodePool")}
         return {name: pool for name, pool in found.items() if pool is not None}
 
     def _pool(self, ref: ObjectRef, body: Body) -> NodePool | None:

@@ -24,6 +24,7 @@ from reconciler.model import codes
 from reconciler.model.declared import DeclaredManifest, Doubtful
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
+from reconciler.model.nodes import node_claim_ref
 from reconciler.model.refs import ObjectRef, Path, path_text
 from reconciler.model.view import Manifest
 
@@ -207,7 +208,6 @@ def _broken(inspection: Inspection, kind: Kind) -> ReadDocument:
     return ReadDocument(inspection.document, kind, inspection.ref, findings=findings, broken=True)
 
 
-_NODE_CLAIM = "NodeClaim"
 _DEPLOYMENT = "Deployment"
 _LONGEST_SHOWN = 40
 """How many characters to quote if a template did not write a document."""
@@ -228,7 +228,7 @@ def read_rendered(name: str, text: str, declared: Manifest | None = None) -> Man
     if len(loaded.documents) != 1:
         raise Invalid(f"the template for {name} wrote {len(loaded.documents)} documents", hint="it must write one")
     document = loaded.documents[0]
-    if document.kind == _NODE_CLAIM:
+    if document.kind == "NodeClaim":
         return _node_claim(name, document)
     if document.kind == _DEPLOYMENT:
         return _deployment(name, document)
@@ -246,7 +246,7 @@ def read_rendered(name: str, text: str, declared: Manifest | None = None) -> Man
 def _node_claim(name: str, document: Document) -> Manifest:
     body: dict[str, Any] = dict(document.value)
     claimed = str((body.get("metadata") or {}).get("name", ""))
-    inspection = Inspection(document, ObjectRef("karpenter.sh", _NODE_CLAIM, "", claimed), body)
+    inspection = Inspection(document, node_claim_ref(claimed), body)
     check_structure(inspection, "node_claim", body)
     _refuse(name, (*inspection.findings, *inspection.doubts))
     return body

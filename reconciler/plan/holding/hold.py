@@ -10,10 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.model.changes import Annotate, NodeClaimAction
-from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT, SCARCE_TAINT, NodePool
+from reconciler.model.nodes import (
+    DO_NOT_DISRUPT,
+    HELD_ANNOTATION,
+    HELD_TAINT,
+    SCARCE_TAINT,
+    NodePool,
+    node_claim_ref,
+    node_ref,
+)
 from reconciler.model.placement import chunk_words
 from reconciler.model.provisioning_requests import reserved_taints
-from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
@@ -150,10 +157,10 @@ def releases(view: ClusterView) -> tuple[Annotate, ...]:
     """Removes the mark, the taints, and `do-not-disrupt` where the mark is beside it. A person's own do-not-disrupt stays."""
     gone = ((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))
     reason = "headroom leaves this cluster"
-    claims = [ObjectRef("karpenter.sh", "NodeClaim", "", claim.name) for claim in view.node_claims if claim.is_held]
-    nodes = [ObjectRef("", "Node", "", node.name) for node in view.nodes if node.is_held]
+    claims = [node_claim_ref(claim.name) for claim in view.node_claims if claim.is_held]
+    nodes = [node_ref(node.name) for node in view.nodes if node.is_held]
     reserved = {
-        ObjectRef("", "Node", "", node.name): tuple((taint, False) for taint in found)
+        node_ref(node.name): tuple((taint, False) for taint in found)
         for node in view.nodes
         if (found := reserved_taints(node.taints))
     }

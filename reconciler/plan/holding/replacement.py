@@ -19,7 +19,7 @@ from math import ceil
 from reconciler.model import codes
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool
+from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool, node_pool_ref
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.spending import MONTH
@@ -178,7 +178,7 @@ def _waiting(
         f"{len(waiting):,} held {'node that has drifted waits' if one else 'nodes that have drifted wait'} for the Drifted budget: {nodes}. "
         f"It allows {budget.allowed or 0:,} now ({budget.why}){goes}"
     )
-    ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
+    ref = node_pool_ref(pool.name)
     hint = "headroom replaces them as the budget allows; a larger budget for Drifted makes it quicker"
     return (codes.DRIFT_WAITS.finding(message, pool.position, ref, "spec.disruption.budgets", hint),)
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from reconciler.model import codes
 from reconciler.model.changes import Action, ObjectChange, StaticPoolChange
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import InstanceType, LaunchOptions, NodePool
+from reconciler.model.nodes import InstanceType, LaunchOptions, NodePool, node_pool_ref
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.requirements import Operator, Requirement
@@ -130,6 +130,4 @@ def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -
         f" pods that may not be evicted run there: {abridged(pods, _MOST_SHOWN)}"
     )
     hint = "they go when these pods end; spec.template.spec.terminationGracePeriod would bound the wait"
-    return codes.STATIC_POOL_BLOCKED.finding(
-        message, pool.position, ObjectRef("karpenter.sh", "NodePool", "", pool.name), "spec.replicas", hint
-    )
+    return codes.STATIC_POOL_BLOCKED.finding(message, pool.position, node_pool_ref(pool.name), "spec.replicas", hint)

@@ -12,10 +12,11 @@ import pytest
 from reconciler.cluster.access import Access
 from reconciler.cluster.apply import MEMORY_KEY, InventoryParent, carry_out, memory_text
 from reconciler.cluster.kubernetes import KubernetesCluster, _some
-from reconciler.cluster.resources import KARPENTER, NODE_CLAIMS, NODES
+from reconciler.cluster.resources import NODE_CLAIMS, NODES
 from reconciler.model.changes import Annotate, Apply, ChangeSet, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Waiting
 from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.nodes import KARPENTER_GROUP
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import memory_of
 from reconciler.model.request_records import REQUESTS_KEY, RequestRecord
@@ -252,7 +253,7 @@ def cluster_that_wrote(*, sync_timeout: float) -> KubernetesCluster:
     for watch in cluster._watches.values():
         watch.settled = watch.is_following = True
         watch.version = WRITTEN - 1
-    cluster._wrote(ObjectRef(KARPENTER, "NodeClaim", "", "new"), str(WRITTEN))
+    cluster._wrote(ObjectRef(KARPENTER_GROUP, "NodeClaim", "", "new"), str(WRITTEN))
     return cluster
 
 

@@ -15,10 +15,11 @@ import pytest
 from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.errors import Invalid
+from reconciler.model.nodes import node_claim_ref
 from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool
 from reconciler.render.check import representative_balloons, representative_changes, representative_creations
 from reconciler.render.templates import RenderProcess, TemplateSource
-from reconciler.render.writes import node_claim_context, node_claim_document, node_claim_ref
+from reconciler.render.writes import node_claim_context, node_claim_document
 from tests.unit.render.restricted import breaches, mutated_balloon, packaged_balloon
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "400"))
