@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,37 +14,17 @@ import click
 from reconciler.cli.application import exit_code_of_changes, exit_code_of_gates
 from reconciler.cli.options import Amount, Progress, options, output_option, settings_from
 from reconciler.cli.plan import tell_age
-from reconciler.cli.posting import Posting, PostOptions, post_options, posting
-
-
-def is_of_a_fork(environment: Mapping[str, str]) -> bool:
-    """Judged by the variables of GitHub and Gitea Actions, or GitLab CI. An unreadable event counts as a fork's."""
-    project = environment.get("CI_MERGE_REQUEST_PROJECT_ID", "")
-    if project != environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", project):
-        return True
-    event = environment.get("GITHUB_EVENT_PATH")
-    if not event:
-        return False
-    try:
-        pull_request = json.loads(Path(event).read_bytes()).get("pull_request")
-    except (OSError, ValueError, AttributeError):
-        return True
-    return bool(pull_request) and _repository(pull_request, "head") != _repository(pull_request, "base")
-
-
-def _repository(pull_request: Mapping[str, Any], side: str) -> str | None:
-    """The repository of one side; None for the head of a fork that was deleted."""
-    repository = (pull_request.get(side) or {}).get("repo") or {}
-    name = repository.get("full_name")
-    return None if name is None else str(name)
-
+from reconciler.cli.posting import check_post_options, post_options, posting, tell
 
 if TYPE_CHECKING:
+    from reconciler.comparison import Comparison
+    from reconciler.model.errors import Failure
     from reconciler.model.timelines import CapacityTimeline
     from reconciler.report.difference.difference import Difference
     from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
     from reconciler.wiring.inputs import ReportedCluster
+    from reconciler.wiring.posting import PullRequestReport
 
 
 @click.command("diff")
@@ -91,6 +69,7 @@ def diff_command(
     other: str | None,
     output: str,
     now: datetime | None,
+    timings: str | None,
     detailed_exitcode: bool,
     **values: Any,
 ) -> int:
@@ -106,9 +85,12 @@ def diff_command(
         headroom diff origin/main..HEAD --post github
         headroom diff before/ after/ --cluster snapshot:production.tar.gz
     """
+    from reconciler.cli.plan import write_timings
     from reconciler.clocks import SystemClock
+    from reconciler.comparison import summed
     from reconciler.source.merging import check_folders
 
+    check_post_options(click.get_current_context())
     settings = _settings(values, other)
     if other is not None:
         check_folders(revisions, other)
@@ -117,16 +99,21 @@ def diff_command(
     if len(clusters) > 1 and (output not in {"text", "markdown"} or values["page"]):
         names = ", ".join(clusters)
         raise click.UsageError(f"there are {len(clusters)} clusters, {names}: name the folder of one with --path.")
-    changes: list[Difference] = []
-    spent: list[Mapping[str, float]] = []
+    reports: list[tuple[Comparison, Failure | None]] = []
     for path in clusters if len(clusters) > 1 else ("",):
         its_settings = replace(settings, path=path or settings.path)
         if path and output == "text":
             click.echo(f"{path}:")
         read = partial(_sides, its_settings, revisions, other)
-        changes.append(_report(its_settings, read, values, output=output, now=now, spent=spent, name=path))
+        reports.append(_report(its_settings, read, values, output=output, now=now, name=path))
         if path:
             click.echo()
+        if timings:
+            write_timings(timings, summed(comparison.timings for comparison, _ in reports))
+    for _, failure in reports:
+        if failure is not None:
+            raise failure
+    changes = [comparison.change for comparison, _ in reports]
     if any(change.failed_gates for change in changes):
         return exit_code_of_gates(detailed=detailed_exitcode)
     return exit_code_of_changes(changes=any(change.has_changes for change in changes), detailed=detailed_exitcode)
@@ -145,50 +132,38 @@ def _clusters(settings: Settings, revisions: str, other: str | None) -> tuple[st
 
 
 def _report(
-    settings: Settings,
-    read: Callable[[], Sides],
-    values: dict[str, Any],
-    *,
-    output: str,
-    now: datetime,
-    spent: list[Mapping[str, float]],
-    name: str = "",
-) -> Difference:
+    settings: Settings, read: Callable[[], Sides], values: dict[str, Any], *, output: str, now: datetime, name: str
+) -> tuple[Comparison, Failure | None]:
     """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own.
 
-    spent: the seconds by stage of the clusters before, to which its own are added.
+    Posting comes last, so that everything else is printed even if it fails. Its failure is returned.
     """
-    from reconciler.cli.plan import write_file, write_timings
-    from reconciler.comparison import compare, summed
+    from reconciler.cli.plan import write_file
+    from reconciler.comparison import compare
     from reconciler.report.difference.headline import Gates
     from reconciler.wiring.inputs import reported_cluster
     from reconciler.wiring.posting import complete_page
     from reconciler.wiring.session import caps_of, open_session
 
     gates = Gates(**{each.name: values[each.name] for each in fields(Gates)})
-    with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
+    with posting(values, settings) as report:
         with (
             Progress() as progress,
             open_session(settings, now=now, progress=progress, compares=True, published=True) as session,
         ):
             tell_age(session.cluster, now)
             progress("git")
-            foreign = _foreign(said=values["fork"], poster=poster)
+            foreign = _foreign(said=values["fork"], report=report)
             comparison = compare(session.cycle, read(), caps=caps_of(settings), gates=gates, foreign=foreign)
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
         if values["page"]:
             write_file("--page", values["page"], complete_page(comparison, cluster))
-        spent.append(comparison.timings)
-        if values["timings"]:
-            write_timings(values["timings"], summed(spent))
         for sentence in comparison.change.failed_gates:
             click.echo(f"headroom: {sentence}", err=True)
-        # Posting comes last, so that everything else is printed even if it fails.
-        if poster is not None:
-            poster.post(comparison, cluster, now, page=values["page"] or "")
-    return comparison.change
+        failure = None if report is None else tell(report, report.post(comparison, cluster))
+    return comparison, failure
 
 
 def _settings(values: dict[str, Any], other: str | None) -> Settings:
@@ -197,11 +172,13 @@ def _settings(values: dict[str, Any], other: str | None) -> Settings:
     return settings_from(values)
 
 
-def _foreign(*, said: bool | None, poster: Posting | None) -> bool:
+def _foreign(*, said: bool | None, report: PullRequestReport | None) -> bool:
     """Whether the head is from a fork. said: the flag's value. The forge is more reliable than the CI job's variables."""
+    from reconciler.forge.forges import is_of_a_fork
+
     if said is not None:
         return said
-    return is_of_a_fork(os.environ) or (poster is not None and poster.from_fork)
+    return is_of_a_fork(os.environ) or (report is not None and report.from_fork)
 
 
 def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:

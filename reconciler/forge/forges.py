@@ -131,6 +131,11 @@ def name_of(remote: str) -> str:
     return next((name for name in FORGES if any(word in host for word in kind_of(name).hosts)), "")
 
 
+def is_of_a_fork(environment: Mapping[str, str]) -> bool:
+    """Whether these variables are of a CI job for a fork's pull request, on any forge."""
+    return any(kind_of(name).job(environment).from_fork for name in FORGES)
+
+
 def links_to(repository: str, forge: str = "") -> Links:
     """repository: its URL, or ssh's short form. forge: if the settings name one; otherwise the host tells. No links to other hosts."""
     scheme, host, path = _place_of(repository)

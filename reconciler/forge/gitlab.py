@@ -136,13 +136,15 @@ def _merge_request(document: dict[str, Any]) -> PullRequest:
 
 def _job(environment: Mapping[str, str]) -> CiJob:
     number = environment.get("CI_MERGE_REQUEST_IID", "")
+    project = environment.get("CI_MERGE_REQUEST_PROJECT_ID", "")
     return CiJob(
         api=environment.get("CI_API_V4_URL", ""),
-        repository=environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""),
+        repository=project or environment.get("CI_PROJECT_ID", ""),
         number=int(number) if number.isdigit() else None,
         # A pipeline for merged results has checked out a temporary merge commit.
         head_commit=environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", ""),
         url=environment.get("CI_JOB_URL", ""),
+        from_fork=project != environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", project),
     )
 
 

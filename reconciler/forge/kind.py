@@ -18,13 +18,14 @@ _FOLDED = "<details><summary>An earlier report, outdated</summary>"
 @dataclass(frozen=True, slots=True)
 class CiJob:
     """What a CI job knows; "" and None for what is not known. number: its pull request's. head_commit: the pull request's, not that of
-    a merge that CI may have checked out. url: the job's."""
+    a merge that CI may have checked out. url: the job's. from_fork: whether the pull request is a fork's, or that cannot be told."""
 
     api: str = ""
     repository: str = ""
     number: int | None = None
     head_commit: str = ""
     url: str = ""
+    from_fork: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ def pushed(document: dict[str, Any]) -> Push:
 def actions_job(environment: Mapping[str, str], run: str) -> CiJob:
     """The CI job by the variables of GitHub Actions, which Gitea Actions has too. run: the variable with the run's number in addresses."""
     repository = environment.get("GITHUB_REPOSITORY", "")
-    pull = _event(environment).get("pull_request") or {}
+    event = _event(environment)
+    pull = (event or {}).get("pull_request") or {}
     found = _PULL.match(environment.get("GITHUB_REF", ""))
     server, run_number = environment.get("GITHUB_SERVER_URL", ""), environment.get(run, "")
     return CiJob(
@@ -100,18 +102,26 @@ def actions_job(environment: Mapping[str, str], run: str) -> CiJob:
         number=pull.get("number") or (int(found[1]) if found else None),
         head_commit=str((pull.get("head") or {}).get("sha") or ""),
         url=f"{server}/{repository}/actions/runs/{run_number}" if server and run_number else "",
+        from_fork=event is None or (bool(pull) and _repository(pull, "head") != _repository(pull, "base")),
     )
 
 
-def _event(environment: Mapping[str, str]) -> dict[str, Any]:
+def _repository(pull: Mapping[str, Any], side: str) -> str | None:
+    """The repository of one side; None for the head of a fork that was deleted."""
+    name = ((pull.get(side) or {}).get("repo") or {}).get("full_name")
+    return None if name is None else str(name)
+
+
+def _event(environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """The event that the job runs for; empty outside of a job, None if it cannot be read."""
     path = environment.get("GITHUB_EVENT_PATH", "")
     if not path:
         return {}
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def actions_event(name: str, document: dict[str, Any]) -> WebhookEvent | None:

@@ -1,21 +1,23 @@
 """What headroom keeps on a pull request: its comment, the status and annotations; and its own pull request of proposals.
 
-Runs may overtake each other. An older one never replaces a newer one's text, and of two comments made at the same time one stays. No
-forge can update a comment on the condition that it is unchanged. So each run looks again a while after writing, and repairs what an
-older run has overwritten.
+Runs may overtake each other. What is said of the head replaces what was said of another commit, and of one commit the later run has the
+word. Of two comments made at the same time one stays. No forge can update a comment on the condition that it is unchanged. So each run
+looks again a while after writing, and repairs what an older run has overwritten.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from urllib.parse import quote
 
 from reconciler.forge.connection import GoneError
+from reconciler.model.errors import FORBIDDEN, Failure, Stalled
 from reconciler.ports import Annotation, Comment, CommitStatus, Forge
 
 SETTLE = 2.0
@@ -38,7 +40,7 @@ class Mode(StrEnum):
 
 
 class Posted(StrEnum):
-    """What was done. stale: nothing, since a newer run has commented. skipped: nothing, since there is no change to report."""
+    """What became of the comment. stale: nothing, since a newer run has commented. skipped: nothing, since there is no change to report."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -49,19 +51,70 @@ class Posted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """key: its subject, so that one pull request can have several. at: the instant it is about. commit: the head's. body: Markdown."""
+    """key: its subject, so that one pull request can have several. made: when the run began that it is of. commit: the head's. body: Markdown."""
 
     key: str
-    at: datetime
+    made: datetime
     commit: str
     body: str
 
     @property
     def text(self) -> str:
         """The text with its marker, cut to the length of a comment."""
-        at = self.at.astimezone(UTC).isoformat().replace("+00:00", "Z")
-        marker = f"<!-- headroom:report key={quote(self.key) or '-'} at={at} commit={self.commit} -->"
+        made = self.made.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        marker = f"<!-- headroom:report key={quote(self.key) or '-'} at={made} commit={self.commit} -->"
         return f"{marker}\n{_fitted(self.body)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """summary: Markdown above the annotations."""
+
+    report: Report
+    status: CommitStatus
+    summary: str = ""
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(slots=True)
+class Published:
+    """What was done, also where a later request failed."""
+
+    comment: Posted | None = None
+    """None if nothing was decided about the comment, or if it was refused."""
+    status: bool = False
+    annotated: bool = False
+    tried: bool = False
+    """Whether the forge was asked to change anything."""
+    failure: Failure | None = None
+    """The first failure."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no change is known."""
+        return not (self.status or self.annotated or self.comment in {Posted.CREATED, Posted.UPDATED})
+
+
+def publish(
+    forge: Forge,
+    number: int,
+    publication: Publication,
+    mode: Mode = Mode.UPDATE,
+    *,
+    only_if_there: bool = False,
+    wait: Callable[[float], None] = time.sleep,
+) -> Published:
+    """Publishes, unless a newer run has, or the commit is no longer the pull request's head: the run for the new one will do it.
+
+    only_if_there: only updates an existing comment. The status comes first, since a merge may wait for it. What the token may not do (403) is
+    left out and the rest is done; any other failure ends it. Failures are told in the result, with what was done before.
+    """
+    publishing = _Publishing(forge, number, publication, mode, wait)
+    try:
+        publishing.run(only_if_there=only_if_there)
+    except Failure as failure:
+        publishing.done.failure = publishing.done.failure or failure
+    return publishing.done
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,79 +122,133 @@ class _Said:
     """One of this account's comments, with the content of its marker."""
 
     comment: Comment
-    at: datetime
+    made: datetime
     commit: str
-
-    @property
-    def order(self) -> tuple[datetime, str]:
-        return (self.at, self.commit)
 
     @property
     def body(self) -> str:
         return self.comment.body.partition("\n")[2]
 
 
-def post(
-    forge: Forge,
-    number: int,
-    report: Report,
-    mode: Mode = Mode.UPDATE,
-    *,
-    only_if_there: bool = False,
-    wait: Callable[[float], None] = time.sleep,
-) -> Posted:
-    """Posts the report. only_if_there: only updates an existing comment. Raises the forge's failures."""
-    said = _said(forge, number, report.key)
-    if only_if_there and not said:
-        return Posted.SKIPPED
-    if any(each.order > _order(report) for each in said):
-        return Posted.STALE
-    last = max(said, key=lambda each: each.order, default=None)
-    if last is not None and last.commit == report.commit and _same(last.body, _fitted(report.body)):
-        return Posted.UNCHANGED
-    if mode is Mode.NEW:
-        forge.add_comment(number, report.text)
-        return Posted.CREATED
-    if mode is Mode.UPDATE:
-        _keep_one(forge, number, report, said, wait)
-        return Posted.UPDATED if said else Posted.CREATED
-    forge.add_comment(number, report.text)
-    for _ in range(_ROUNDS):
-        older = _said(forge, number, report.key)[:]
-        newest = max(older, key=lambda each: each.order, default=None)
-        older = [each for each in older if each is not newest]
-        if not older:
-            break
-        for each in older:
-            _put_away(forge, number, each.comment, mode)
-        wait(SETTLE)
-    return Posted.CREATED
+class _Publishing:
+    """One publication on its way. done: what was done so far."""
 
+    def __init__(
+        self, forge: Forge, number: int, publication: Publication, mode: Mode, wait: Callable[[float], None]
+    ) -> None:
+        self._forge = forge
+        self._number = number
+        self._publication = publication
+        self._report = publication.report
+        self._mode = mode
+        self._wait = wait
+        self.done = Published()
 
-def _keep_one(forge: Forge, number: int, report: Report, said: Sequence[_Said], wait: Callable[[float], None]) -> None:
-    """Repeats until the first comment has the newest text and no other is left."""
-    for _ in range(_ROUNDS):
-        newest = max(said, key=lambda each: each.order, default=None)
-        text = report.text if newest is None or newest.order <= _order(report) else newest.comment.body
-        changed = False
-        try:
-            if not said:
-                forge.add_comment(number, text)
-                changed = True
-            elif not _same(said[0].comment.body, text):
-                forge.edit_comment(number, said[0].comment, text)
-                changed = True
-        except GoneError:
-            if not said:
-                raise
-            changed = True  # another run has deleted it
-        for each in said[1:]:
-            forge.delete_comment(number, each.comment)
-            changed = True
-        if not changed:
+    def run(self, *, only_if_there: bool) -> None:
+        said = self._said()
+        if said is None or any(self._order(each) > self._own_order for each in said):
+            self.done.comment = Posted.STALE
             return
-        wait(SETTLE)
-        said = _said(forge, number, report.key)
+        for step in (self._set_status, partial(self._comment, said, only_if_there=only_if_there), self._annotate):
+            try:
+                step()
+            except Stalled as refused:
+                if refused.reason != FORBIDDEN:
+                    raise
+                self.done.failure = self.done.failure or refused
+
+    def _set_status(self) -> None:
+        self.done.tried = True
+        self._forge.set_status(self._report.commit, self._publication.status)
+        self.done.status = True
+
+    def _annotate(self) -> None:
+        if not self._publication.annotations:
+            return
+        what = self._publication
+        self.done.annotated = self._forge.annotate(self._report.commit, what.status, what.summary, what.annotations)
+
+    def _comment(self, said: list[_Said], *, only_if_there: bool) -> None:
+        if only_if_there and not said:
+            self.done.comment = Posted.SKIPPED
+            return
+        last = max(said, key=self._order, default=None)
+        if last is not None and last.commit == self._report.commit and _same(last.body, _fitted(self._report.body)):
+            self.done.comment = Posted.UNCHANGED
+        elif self._mode is Mode.UPDATE:
+            self._keep_one(said)
+        else:
+            self._add(self._report.text)
+            if self._mode is not Mode.NEW:
+                self._put_away_older()
+
+    def _keep_one(self, found: list[_Said] | None) -> None:
+        """Repeats until the first comment has the newest text and no other is left."""
+        for _ in range(_ROUNDS):
+            if found is None:
+                return
+            newest = max(found, key=self._order, default=None)
+            is_own = newest is None or self._order(newest) <= self._own_order
+            text = self._report.text if newest is None or is_own else newest.comment.body
+            changed = False
+            try:
+                if not found:
+                    self._add(text)
+                    changed = True
+                elif not _same(found[0].comment.body, text):
+                    self._forge.edit_comment(self._number, found[0].comment, text)
+                    self.done.comment = self.done.comment or (Posted.UPDATED if is_own else Posted.STALE)
+                    changed = True
+            except GoneError:
+                if not found:
+                    raise
+                changed = True  # another run has deleted it
+            for each in found[1:]:
+                self._forge.delete_comment(self._number, each.comment)
+                changed = True
+            if not changed:
+                return
+            self._wait(SETTLE)
+            found = self._said()
+
+    def _put_away_older(self) -> None:
+        for _ in range(_ROUNDS):
+            said = sorted(self._said() or (), key=self._order)
+            if len(said) <= 1:
+                return
+            for each in said[:-1]:
+                _put_away(self._forge, self._number, each.comment, self._mode)
+            self._wait(SETTLE)
+
+    def _add(self, text: str) -> None:
+        self._forge.add_comment(self._number, text)
+        self.done.comment = self.done.comment or Posted.CREATED
+
+    def _said(self) -> list[_Said] | None:
+        """This account's comments about the report's key, the oldest first; None if its commit is no longer the head.
+
+        The head is asked for each time, since comments about another commit count as older.
+        """
+        if self._forge.pull_request(self._number).head_commit != self._report.commit:
+            return None
+        said = []
+        for comment in self._forge.comments(self._number):
+            marker = _MARKER.match(comment.body)
+            if marker is None or marker["key"] != (quote(self._report.key) or "-"):
+                continue
+            try:
+                made = datetime.fromisoformat(marker["at"]).astimezone(UTC)
+            except ValueError:
+                continue
+            said.append(_Said(comment, made, marker["commit"]))
+        return said
+
+    def _order(self, said: _Said) -> tuple[bool, datetime]:
+        return (said.commit == self._report.commit, said.made)
+
+    @property
+    def _own_order(self) -> tuple[bool, datetime]:
+        return (True, self._report.made)
 
 
 def _put_away(forge: Forge, number: int, comment: Comment, mode: Mode) -> None:
@@ -151,25 +258,6 @@ def _put_away(forge: Forge, number: int, comment: Comment, mode: Mode) -> None:
     retired = Comment(comment.identity, f"{_RETIRED}\n{comment.body.partition(chr(10))[2]}", comment.node)
     forge.edit_comment(number, retired, retired.body)
     forge.hide_comment(number, retired)
-
-
-def _said(forge: Forge, number: int, key: str) -> list[_Said]:
-    """This account's comments about `key`, the oldest first."""
-    said = []
-    for comment in forge.comments(number):
-        marker = _MARKER.match(comment.body)
-        if marker is None or marker["key"] != (quote(key) or "-"):
-            continue
-        try:
-            at = datetime.fromisoformat(marker["at"])
-        except ValueError:
-            continue
-        said.append(_Said(comment, at, marker["commit"]))
-    return said
-
-
-def _order(report: Report) -> tuple[datetime, str]:
-    return (report.at, report.commit)
 
 
 def _same(left: str, right: str) -> bool:
@@ -184,37 +272,6 @@ def _fitted(body: str) -> str:
     summary = body.partition("<details")[0]
     kept = summary.encode()[: MOST_BYTES - len(_CUT.encode())].decode(errors="ignore")
     return kept.rstrip() + "\n" + _CUT
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """summary: Markdown above the annotations."""
-
-    report: Report
-    status: CommitStatus
-    summary: str = ""
-    annotations: tuple[Annotation, ...] = ()
-
-
-def publish(
-    forge: Forge,
-    number: int,
-    publication: Publication,
-    mode: Mode = Mode.UPDATE,
-    *,
-    only_if_there: bool = False,
-    wait: Callable[[float], None] = time.sleep,
-) -> Posted:
-    """Publishes, unless the commit is no longer the pull request's head: the run for the new one will do it."""
-    commit = publication.report.commit
-    if forge.pull_request(number).head_commit != commit:
-        return Posted.STALE
-    outcome = post(forge, number, publication.report, mode, only_if_there=only_if_there, wait=wait)
-    if outcome is not Posted.STALE:
-        if publication.annotations:
-            forge.annotate(commit, publication.status, publication.summary, publication.annotations)
-        forge.set_status(commit, publication.status)
-    return outcome
 
 
 @dataclass(frozen=True, slots=True)

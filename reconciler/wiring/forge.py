@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -27,15 +27,7 @@ from reconciler.telemetry.logs import logger
 from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.server import PATH, WebhookServer
 from reconciler.wiring.inputs import git_options, open_catalog, reported_cluster
-from reconciler.wiring.posting import (
-    check_forge_of,
-    complete_page,
-    failed,
-    forge_of,
-    is_too_little,
-    publication,
-    rendered_page,
-)
+from reconciler.wiring.posting import PullRequestReport, check_forge_of, complete_page, forge_of, rendered_page
 from reconciler.wiring.session import caps_of, make_cycle
 
 
@@ -80,24 +72,23 @@ class Reporter:
         return pulls
 
     def report(self, pull: PullRequest) -> str:
-        from reconciler.forge.pull_requests import publish
-
-        now = self._clock.now()
+        path, place = _page_of(pull), self._settings.forge.pages.rstrip("/")
+        whole = f"{place}{path}" if place else ""
         with _opened(self._settings) as forge:
+            report = PullRequestReport(forge, pull.number, self._settings, above=self._settings.forge.reports_above)
             try:
-                comparison = self._comparison(pull, now)
+                comparison = self._comparison(pull, self._clock.now())
             except Failure as failure:
                 if not isinstance(failure, Transient | Waiting):
-                    forge.set_status(pull.head_commit, failed(failure, self._settings))
+                    replace(report, head_commit=pull.head_commit).failed(failure)
                 raise
             cluster = reported_cluster(self._cluster, self._settings)
-            path, place = _page_of(pull), self._settings.forge.pages.rstrip("/")
             page = Response(complete_page(comparison, cluster).encode(), HTML)
             self.pages[path] = lambda: page
-            whole = f"{place}{path}" if place else ""
-            said = publication(comparison, self._settings, cluster=cluster, at=now, url=whole, whole=whole)
-            silent = is_too_little(comparison.change, self._settings.forge.reports_above)
-            return publish(forge, pull.number, said, only_if_there=silent).value
+            published = replace(report, url=whole, whole=whole).post(comparison, cluster)
+        if published.failure is not None:
+            raise published.failure
+        return "" if published.comment is None else published.comment.value
 
     def _comparison(self, pull: PullRequest, now: datetime) -> Comparison:
         sides = self._trees.sides(pull)
@@ -117,14 +108,9 @@ def _page_of(pull: PullRequest) -> str:
     return f"/pulls/{pull.number}"
 
 
-@contextmanager
-def _opened(settings: Settings) -> Iterator[Forge]:
+def _opened(settings: Settings) -> closing[Forge]:
     """A forge for one look: the token's file may have changed since the last one."""
-    forge = forge_of(settings.forge.kind, settings)
-    try:
-        yield forge
-    finally:
-        forge.close()
+    return closing(forge_of(settings.forge.kind, settings))
 
 
 def proposals_of(settings: Settings, cluster: str) -> Proposals | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.comparison import Comparison
 from reconciler.files import packaged_texts
 from reconciler.forge.forges import check_forge, forge_token, kind_of, open_forge
 from reconciler.forge.kind import CiJob
-from reconciler.forge.pull_requests import Publication, Report
+from reconciler.forge.pull_requests import Mode, Publication, Published, Report, publish
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.findings import Severity
 from reconciler.ports import Annotation, CommitState, CommitStatus, Forge
@@ -51,56 +51,96 @@ _CONTEXT = "headroom/plan"
 
 
 @dataclass(frozen=True, slots=True)
-class PullRequestTarget:
-    """The pull request to post on. head_commit: "" if only the plan knows it. url: the CI job's, "" outside of one. job_files: see `ForgeKind`.
-
-    refusal: why nothing can be posted, or None. With a refusal the pull request counts as a fork's, which is not trusted.
-    """
+class PullRequestReport:
+    """What is posted on one pull request: a comment, the commit's status, and remarks beside lines."""
 
     forge: Forge
     number: int
+    settings: Settings
     head_commit: str = ""
+    """The pull request's; "" if only the plan knows it."""
     url: str = ""
-    job_files: str = ""
+    """Where the status leads: the CI job, or the daemon's page; "" for nowhere."""
+    whole: str = ""
+    """The address of the complete report, "" for none."""
+    mode: Mode = Mode.UPDATE
+    above: float = 0.0
+    """No first comment is made where nothing is lost or wrong, and 30 days cost less than this more or less. In USD."""
+    unchanged_too: bool = False
+    """Whether a first comment is made where nothing changes."""
     from_fork: bool = False
     refusal: Failure | None = None
+    """Why the forge did not tell of the pull request. It then counts as a fork's, which is not trusted."""
+    made: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When this run began, by this machine's clock. The instant that is planned for may be any."""
 
-    def page_at(self, file: str) -> str:
-        """Where people find this file of the job's folder among its artifacts; "" outside of CI. Where a file has no address, the job's
-        page lists it."""
-        if not (file and self.url):
-            return ""
-        return f"{self.url}/{self.job_files}/{file}" if self.job_files else self.url
+    def post(self, comparison: Comparison, cluster: ReportedCluster) -> Published:
+        """Posts the report. Raises `Invalid` for a head without a commit; the forge's failures are in the result."""
+        if self.refusal is not None:
+            return Published(failure=self.refusal)
+        change = comparison.change
+        page = _page(comparison, cluster, self.whole)
+        commit = self.head_commit or _commit_of(change.head.revision)
+        words = change.failed_gates[0] if change.failed_gates else str(page["summary"])
+        publication = Publication(
+            Report(self.settings.path.strip("/"), self.made, commit, rendered_page("report.md.j2", page)),
+            CommitStatus(self._context, _state(change), words, self.url),
+            str(page["summary"]),
+            tuple(_annotations(change)),
+        )
+        silent = is_too_little(change, self.above) and (change.has_changes or not self.unchanged_too)
+        return publish(self.forge, self.number, publication, self.mode, only_if_there=silent)
+
+    def failed(self, failure: Failure) -> None:
+        """Says on the commit that it could not be planned. Whoever calls tells the failure too, so the forge may fail here."""
+        if self.head_commit and self.refusal is None:
+            with suppress(Failure):
+                status = CommitStatus(self._context, CommitState.ERROR, failure.message, self.url)
+                self.forge.set_status(self.head_commit, status)
+
+    @property
+    def _context(self) -> str:
+        """The context of the status: a separate one for each folder that is planned alone."""
+        path = self.settings.path.strip("/")
+        return f"{_CONTEXT} ({path})" if path else _CONTEXT
 
 
 @contextmanager
-def destination(kind: str, number: int | None, settings: Settings) -> Iterator[PullRequestTarget]:
-    """The pull request from CI's variables, overridden by settings and flags. Raises `Invalid` or `Stalled` if something is missing."""
+def pull_request_of(
+    kind: str, number: int | None, settings: Settings, *, page: str, mode: Mode, above: float, unchanged_too: bool
+) -> Iterator[PullRequestReport]:
+    """The pull request from CI's variables, overridden by settings and flags. page: the file of the complete report in the job's folder, ""
+    for none. Raises `Invalid` or `Stalled` if something is missing."""
     about = kind_of(kind)
-    around = about.job(os.environ)
-    number = number or around.number
+    job = about.job(os.environ)
+    number = number or job.number
     if number is None:
         raise Invalid(
             "the pull request's number is not known",
             hint=f"name it with --pull-request; in the CI of a pull request {about.number_variable} has it",
         )
-    forge = forge_of(kind, settings, around)
-    try:
-        # A number from a flag may be another pull request's than the one that CI runs for.
-        is_own_job = around.number in (None, number)
-        refusal, from_fork = _asked(forge, number)
-        head = around.head_commit if is_own_job else ""
-        yield PullRequestTarget(forge, number, head, around.url, about.job_files, from_fork, refusal)
-    finally:
-        forge.close()
-
-
-def _asked(forge: Forge, number: int) -> tuple[Failure | None, bool]:
-    """Why nothing can be posted, or None, and whether the pull request is from a fork."""
-    try:
-        return None, forge.pull_request(number).from_fork
-    except Failure as failure:
-        return failure, True
+    # Where a file has no address among the job's artifacts, the job's page lists it.
+    whole = f"{job.url}/{about.job_files}/{page}" if about.job_files else job.url
+    refusal, from_fork = None, True
+    with closing(forge_of(kind, settings, job)) as forge:
+        try:
+            from_fork = forge.pull_request(number).from_fork
+        except Failure as failure:
+            refusal = failure
+        yield PullRequestReport(
+            forge,
+            number,
+            settings,
+            # A number from a flag may be another pull request's than the one that CI runs for.
+            head_commit=job.head_commit if job.number in (None, number) else "",
+            url=job.url,
+            whole=whole if page and job.url else "",
+            mode=mode,
+            above=above,
+            unchanged_too=unchanged_too,
+            from_fork=from_fork,
+            refusal=refusal,
+        )
 
 
 def check_forge_of(settings: Settings) -> None:
@@ -122,29 +162,6 @@ def forge_of(kind: str, settings: Settings, around: CiJob | None = None) -> Forg
     )
 
 
-def publication(
-    comparison: Comparison,
-    settings: Settings,
-    *,
-    cluster: ReportedCluster,
-    at: datetime,
-    commit: str = "",
-    url: str = "",
-    whole: str = "",
-) -> Publication:
-    """What to post. commit: the pull request's head, if that is not what was planned. whole: the address of the complete report."""
-    change = comparison.change
-    page = _page(comparison, cluster, whole)
-    commit = commit or _commit_of(change.head.revision)
-    words = change.failed_gates[0] if change.failed_gates else str(page["summary"])
-    return Publication(
-        Report(settings.path.strip("/"), at, commit, rendered_page("report.md.j2", page)),
-        CommitStatus(status_context(settings), _state(change), words, url),
-        str(page["summary"]),
-        tuple(_annotations(change)),
-    )
-
-
 def complete_page(comparison: Comparison, cluster: ReportedCluster) -> str:
     """The report as an HTML page, from which nothing is left out."""
     return rendered_page("report.html.j2", _page(comparison, cluster))
@@ -154,17 +171,6 @@ def _page(comparison: Comparison, cluster: ReportedCluster, whole: str = "") -> 
     return difference_page(
         comparison.change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=comparison.timelines, whole=whole
     )
-
-
-def failed(failure: Failure, settings: Settings, url: str = "") -> CommitStatus:
-    """The report about a commit that could not be planned."""
-    return CommitStatus(status_context(settings), CommitState.ERROR, failure.message, url)
-
-
-def status_context(settings: Settings) -> str:
-    """The context of the status: a separate one for each folder that is planned alone."""
-    path = settings.path.strip("/")
-    return f"{_CONTEXT} ({path})" if path else _CONTEXT
 
 
 def is_too_little(change: Difference, above: float) -> bool:

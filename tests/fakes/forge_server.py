@@ -36,17 +36,18 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What the next request is answered with, instead of what it asks for. status 0: the connection is cut."""
+    """What the next request is answered with, instead of what it asks for. status 0: the connection is cut. done: after it was carried out."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: Json = None
+    done: bool = False
 
 
 class ForgeServer:
     """Runs in the `with` block. root: before every path; authorization: what every request must carry.
 
-    faults: taken first, one a request; asked: method and path of everything; mistakes: requests that a schema refuses;
+    faults: taken first, one a request, None for a request without one; asked: method and path of everything; mistakes: requests that a schema refuses;
     page: items on a page, whatever the client would like.
     """
 
@@ -54,7 +55,7 @@ class ForgeServer:
         self.root = root
         self.authorization = authorization
         self.endpoints = endpoints(self)
-        self.faults: list[Fault] = []
+        self.faults: list[Fault | None] = []
         self.asked: list[str] = []
         self.mistakes: list[str] = []
         self.sent: list[Json] = []
@@ -114,6 +115,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement
 
     def _handle(self) -> None:
         forge = self.server.forge
@@ -122,12 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         forge.asked.append(f"{self.command} {parts.path.removeprefix(forge.root)}")
         forge.sent.append(body)
-        if forge.faults:
-            fault = forge.faults.pop(0)
-            if not fault.status:
-                self.close_connection = True
-                return None
-            return self._send(fault.status, fault.body, fault.headers)
+        fault = forge.faults.pop(0) if forge.faults else None
+        if fault is not None and not fault.done:
+            return self._fail(fault)
         if self.headers.get("Authorization") != forge.authorization:
             return self._send(401, {"message": "Bad credentials"}, {})
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
@@ -135,6 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not path.startswith(forge.root) and not path.endswith("/graphql"):
             return self._send(404, {"message": "Not Found"}, {})
         status, document = forge.answer(self.command, path.removeprefix(forge.root), query, body)
+        if fault is not None:
+            return self._fail(fault)
         if isinstance(document, list):
             page = int(query.get("page", "1"))
             chosen = document[(page - 1) * forge.page : page * forge.page]
@@ -147,6 +148,12 @@ class _Handler(BaseHTTPRequestHandler):
         return self._send(status, document, {})
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815 - the names are the base class's
+
+    def _fail(self, fault: Fault) -> None:
+        if fault.status:
+            self._send(fault.status, fault.body, fault.headers)
+        else:
+            self.close_connection = True
 
     def _send(self, status: int, document: Json, headers: dict[str, str]) -> None:
         content = b"" if document is None else json.dumps(document).encode()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,35 @@ def test_the_report_is_printed_also_where_the_forge_refuses_to_be_asked(
     assert timings.exists()
     assert TOKEN not in done.stderr
     assert len(forge.asked) == 1  # neither a comment nor a status
+
+
+@pytest.mark.parametrize(
+    ("refused", "code", "words"),
+    [
+        (["/statuses/"], 2, "a comment was made on GitHub pull request 7; not all was posted\n"),
+        (["/comments"], 2, "the status was set on GitHub pull request 7; not all was posted\n"),
+        (["/statuses/", "/comments"], 1, "nothing was posted on GitHub pull request 7\n"),
+        ([], 1, "a comment was made on GitHub pull request 7\n"),
+    ],
+    ids=["no statuses", "no comments", "only reading", "all"],
+)
+def test_what_a_token_may_not_do_is_told_and_a_part_of_it_fails(
+    folder: Path, forge: ForgeServer, refused: list[str], code: int, words: str
+) -> None:
+    """The command said "nothing was posted" where a comment was, and the job was green without a status."""
+
+    def refusal(_match: object, _body: object) -> tuple[int, object]:
+        return 403, {"message": "Resource not accessible by integration"}
+
+    forge.endpoints = [
+        replace(each, answer=refusal) if each.method == "POST" and any(part in each.path for part in refused) else each
+        for each in forge.endpoints
+    ]
+    repository = {"repo": {"full_name": "example/capacity"}}
+    event = {"pull_request": {"number": 7, "head": {"sha": f"{7:040x}", **repository}, "base": repository}}
+    (folder / "event.json").write_text(json.dumps(event))
+    done = diff(folder, *FOLDERS, "--post", "github", **on(forge), GITHUB_EVENT_PATH=str(folder / "event.json"))
+    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
 
 
 def test_a_forge_that_cannot_tell_whose_it_is_renders_no_templates_of_the_head(

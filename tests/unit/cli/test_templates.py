@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.diff import is_of_a_fork
+from reconciler.forge.forges import is_of_a_fork
 from tests import headroom_command
 
 ROOT = Path(__file__).resolve().parents[3]
