@@ -145,6 +145,42 @@ def test_a_fork_and_a_token_that_may_only_read_have_the_report_in_the_log(
     assert repository.comments(number) == []
 
 
+def test_what_a_token_may_not_do_is_told_and_the_head_has_the_word_at_any_instant(repository: GiteaRepository) -> None:
+    """A run told "nothing was posted" beside its comment. A commit's report was stale for its hash, and for an earlier `--now`."""
+    other = re.sub(r"\W", "-", repository.name)
+    theirs = repository.gitea.add_user(other, scopes="read:repository,write:issue,read:user")
+    repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{other}", {"permission": "read"})
+    number = 0
+
+    def posted(token: str, now: str) -> Job:
+        done = job(repository, number)
+        words = f"headroom diff origin/main..HEAD --post gitea --cluster embedded --now {now} || test $? = 1"
+        done.script(words, {"GITEA_TOKEN": token})
+        return done
+
+    commit = repository.push("more", {"api.yaml": buffer("api", 2)}, start="main")
+    number = repository.open_pull_request("more")
+    done = posted(theirs, "2026-12-24T08:00:00Z")
+    assert done.failed, done.log
+    assert f"a comment was made on Gitea pull request {number}; not all was posted" in done.log
+    (comment,) = repository.comments(number)
+    assert repository.statuses(commit) == {}
+    repository.gitea.api("DELETE", f"/repos/{repository.name}/issues/comments/{comment['id']}")
+
+    for replicas, now in (
+        (6, "2026-12-24T08:00:00Z"),
+        (3, "2026-12-24T08:00:00Z"),
+        (4, "2026-11-26T08:00:00Z"),
+        (5, "2026-01-01T00:00:00Z"),
+    ):
+        commit = repository.push("more", {"api.yaml": buffer("api", replicas)})
+        done = posted(repository.gitea.token, now)
+        assert not done.failed, done.log
+        (told,) = repository.comments(number)
+        assert f"default/api new ({replicas} chunks)" in told["body"]
+        assert set(repository.statuses(commit)) == {"headroom/plan"}
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_a_push_to_main_fails_for_errors_and_not_for_warnings(repository: GiteaRepository, file: str) -> None:
     repository.push("main", {"web.yaml": buffer("web", 3).replace("  replicas: 3", "  replicas: 3\n  colour: red")})
