@@ -15,8 +15,7 @@ from reconciler.forge.github import GitHub
 from reconciler.forge.gitlab import GitLab
 from reconciler.forge.pull_requests import Mode, Publication, Published, Report, publish
 from reconciler.model.findings import Severity
-from reconciler.model.source import Annotation, CommitState, CommitStatus
-from reconciler.ports import Forge
+from reconciler.ports import Annotation, CommitState, CommitStatus, Forge
 from reconciler.settings.settings import Settings
 from reconciler.wiring.posting import PullRequestReport
 from tests.fakes.forge_server import Fault, ForgeServer
