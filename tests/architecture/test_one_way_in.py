@@ -107,7 +107,7 @@ assert 'headroom_notes{cluster="east"} 2.0' in MergedMetrics({"east": metrics.re
     "command": Addition(
         "add a command",
         (
-            ("cli/application.py", "COMMANDS = {\n", '    "greet": "Say hello.",\n'),
+            ("cli/application.py", "COMMANDS = {\n", '    "greet": ("greet", "Say hello."),\n'),
             (
                 "cli/greet.py",
                 "",
