@@ -16,7 +16,7 @@ from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import REMOVALS_TRAILER, DeclaredManifest, SourceTree, located
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift
-from reconciler.model.refs import POD_KIND
+from reconciler.model.refs import POD_KIND, counted
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.replacement import foretold_drift
@@ -181,7 +181,7 @@ def _removal_notes(rules: PruneRules, base: PassResult, head: PassResult) -> lis
     if objects <= most and nodes <= most_nodes:
         return []
     note = (
-        f"{objects:,} {'object' if objects == 1 else 'objects'} that only the base declares hold {nodes:,} of {held:,} nodes:"
+        f"{counted(objects, 'object')} that only the base declares hold {nodes:,} of {held:,} nodes:"
         f" the daemon deletes at most {most:,} objects and releases at most {most_nodes:,} nodes for removals within an hour,"
         f' unless a commit has the trailer "{REMOVALS_TRAILER}: true"'
     )

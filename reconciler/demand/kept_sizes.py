@@ -48,7 +48,7 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import PODS, Resources, format_duration, readable_amount
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.remembered import remembered
 from reconciler.model.view import ClusterView, LiveObject
 
@@ -137,7 +137,7 @@ class RunningShares:
         most = max(counts, key=counts.__getitem__, default="")
         count = counts.get(most, 0)
         amounts = ", ".join(f"{name} {readable_amount(name, running.requests.get(name))}" for name, _ in asked)
-        whose = f"{running.pods:,} running {'pod' if running.pods == 1 else 'pods'} {pods.words(buffer.ref.namespace)}"
+        whose = f"{counted(running.pods, 'running pod')} {pods.words(buffer.ref.namespace)}"
         fact = f"{percentage}% of the requests of {whose}"
         fact += f" ({amounts}), rounded up: {count:,}" if asked else f": {count:,}, since its chunks request nothing"
         notes = _notes(buffer, pods, asked, self._read.node_pools)

@@ -17,7 +17,7 @@ from reconciler.model.buffers import Buffer, virtual_labels
 from reconciler.model.declared import Absence
 from reconciler.model.findings import Code
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, Workload
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 
 _UNKNOWN = datetime.min.replace(tzinfo=UTC)
@@ -125,7 +125,7 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
 
 def chunks_in_words(count: int) -> str:
     """`1 chunk`, `2,000 chunks`."""
-    return f"{count:,} {'chunk' if count == 1 else 'chunks'}" if count < SHOWN_IN_FULL else "too many chunks"
+    return counted(count, "chunk") if count < SHOWN_IN_FULL else "too many chunks"
 
 
 def on_nodes(shape: PodShape, names: tuple[str, ...]) -> PodShape:

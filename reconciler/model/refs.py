@@ -56,6 +56,11 @@ def label_value(name: str, *, digits: int) -> str:
     return f"{name[: LONGEST - digits - 1]}-{digest}"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`, `1,000 nodes`."""
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
+
+
 def abridged(names: Iterable[object], most: int) -> str:
     """`a`, `a, b`, and of more than `most` names `a, b and 7 more`. Messages of ten thousand names help nobody."""
     words = [str(name) for name in names]

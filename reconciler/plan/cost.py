@@ -10,7 +10,7 @@ from math import fsum
 
 from reconciler.model.changes import Cost, NodeClaimChanges, StaticPoolChange
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
-from reconciler.model.refs import abridged
+from reconciler.model.refs import abridged, counted
 from reconciler.model.requirements import Operator
 from reconciler.plan.bins import Bin
 from reconciler.plan.node_pools.static_pools import leaving
@@ -108,17 +108,21 @@ def cost_of(
         notes.append("spot prices are those of the price source; they change")
     if emptied:
         them = "it" if emptied == 1 else "them"
-        notes.append(f"{_nodes(emptied)} released and empty: counted as gone, paid for until Karpenter removes {them}")
+        notes.append(
+            f"{counted(emptied, 'node')} released and empty: counted as gone, paid for until Karpenter removes {them}"
+        )
     if going:
-        notes.append(f"{_nodes(going)} already on the way out: counted before, not after")
+        notes.append(f"{counted(going, 'node')} already on the way out: counted before, not after")
     if unknown:
-        notes.append(f"{_nodes(len(unknown))} without a known price, not counted: {abridged(unknown, _MOST_NAMES)}")
+        notes.append(
+            f"{counted(len(unknown), 'node')} without a known price, not counted: {abridged(unknown, _MOST_NAMES)}"
+        )
     return Cost(fsum(before), fsum(after), assumptions=tuple(dict.fromkeys(note for note in notes if note)))
 
 
 def _static_note(change: StaticPoolChange) -> str:
     count = abs(change.after - change.before)
-    words = f"{_nodes(count)} of static NodePool {change.node_pool}"
+    words = f"{counted(count, 'node')} of static NodePool {change.node_pool}"
     if change.after < change.before:
         which = "" if change.after == 0 else ": empty ones are counted as going first"
         return f"{words} will go, paid for until Karpenter has deleted {'it' if count == 1 else 'them'}{which}"
@@ -126,7 +130,3 @@ def _static_note(change: StaticPoolChange) -> str:
         return f"{words} will come, not counted: it admits no type with a known price"
     each = "" if count == 1 else " each"
     return f"{words} will come, counted as {change.instance_type}{each}: the cheapest type that it admits"
-
-
-def _nodes(count: int) -> str:
-    return f"{count:,} {'node' if count == 1 else 'nodes'}"

@@ -8,10 +8,10 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
 from reconciler.model.timelines import aligned
-from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, counted, dollars, keeper_words, moment
+from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, dollars, keeper_words, moment
 
 CENTS = 0.005
 """In USD. Amounts that differ by less are the same."""

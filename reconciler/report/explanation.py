@@ -17,7 +17,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool, node_pool_ref
 from reconciler.model.placement import Holding, UnplacedReason, Wait
 from reconciler.model.quantity import format_duration
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.schedules import Schedule, following_of
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.escaping import Paint, members, plain, terminal_lines, timestamp
@@ -26,7 +26,7 @@ from reconciler.report.plan.document import demand_row
 from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals, held, offered
 from reconciler.report.schedules.page import schedule_row
-from reconciler.report.words import NOT_SHOWN, behavior_name, counted, keeper_words, moment, size_words
+from reconciler.report.words import NOT_SHOWN, behavior_name, keeper_words, moment, size_words
 from reconciler.timetable.capacity_schedule import timeline
 
 _MOST = 5

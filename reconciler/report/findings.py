@@ -9,6 +9,7 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.model.findings import Finding, Severity, help_page
+from reconciler.model.refs import counted
 from reconciler.report.escaping import (
     Paint,
     members,
@@ -23,7 +24,6 @@ from reconciler.report.escaping import (
     workflow_property,
     wrapped,
 )
-from reconciler.report.words import counted
 
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"
 _SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}

@@ -22,12 +22,6 @@ def local_zone(now: datetime) -> tzinfo:
     return zone
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 node`, `2 nodes`, `1,000 nodes`."""
-    plural = noun if count == 1 else f"{noun}s"
-    return f"{count:,} {plural}"
-
-
 def listed(parts: Iterable[str], *, most: int | None = None) -> str:
     """`a`, `a and b`, `a, b and c`. Of more than `most` parts the rest is counted: `a, b and 7 more`."""
     items = list(parts)

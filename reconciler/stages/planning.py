@@ -23,7 +23,7 @@ from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectCha
 from reconciler.model.declared import Declared, located
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.nodes import node_claim_ref
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.request_records import REQUESTS_KEY
 from reconciler.model.schedules import Edge
 from reconciler.model.view import Manifest
@@ -34,7 +34,6 @@ from reconciler.ports import Catalog, Cluster, Event, Proposals, ProposedPlan
 from reconciler.render.check import checked_for_plan
 from reconciler.render.templates import TemplateSource
 from reconciler.render.writes import node_pool_document, render_writes
-from reconciler.report.words import counted
 from reconciler.stages.state import PassState, Rules
 from reconciler.summary.events import events, request_events
 from reconciler.summary.statuses import SettledStatuses, status_writes

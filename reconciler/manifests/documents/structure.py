@@ -19,7 +19,7 @@ from reconciler.manifests.documents.schema import Schema, schema_of, validator_o
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, amount_of, duration_hint
-from reconciler.model.refs import Path, path_text
+from reconciler.model.refs import Path, counted, path_text
 
 _TYPE_NAMES = {
     "object": "a mapping",
@@ -144,7 +144,7 @@ def _check_amount(inspection: Inspection, where: Path, quantity: object) -> None
             "write 750m for three quarters of a CPU, 2 for two",
         )
     elif name == MEMORY and 0 < amount < _LEAST_MEMORY:
-        words, hint = f"{amount:,} {'byte' if amount == 1 else 'bytes'}, too little for a process", "write 512Mi or 1Gi"
+        words, hint = f"{counted(amount, 'byte')}, too little for a process", "write 512Mi or 1Gi"
     if words:
         message = f"{path_text(inspection.written_path(where))}: {quantity} is {words}"
         inspection.report(codes.UNLIKELY_QUANTITY, where, message, hint=hint)

@@ -21,6 +21,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import chunk_words
 from reconciler.model.provisioning_requests import reserved_taints
+from reconciler.model.refs import counted
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
@@ -76,7 +77,7 @@ def holds(
     if blocked:
         due = sum(item.is_held for item in leaving)
         if due:
-            notes.append(f"the release of {due:,} {'node' if due == 1 else 'nodes'} waits")
+            notes.append(f"the release of {counted(due, 'node')} waits")
         return Holds(held, notes=tuple(notes))
     deleted = _deletable(leaving, bins, node_pools, now)
     gone = {item.name for item in deleted}

@@ -14,7 +14,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.placement import Cause, Placement, PlannedNode
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef, counted
 from reconciler.plan.bins import Bin
 from reconciler.plan.cost import Prices
 from reconciler.plan.objects.prune import PruneRules
@@ -158,13 +158,13 @@ class _Account:
         caps = self._caps
         too_large = frozenset(ref for ref, count in unit.whole.items() if self._is_too_large(ref, count))
         if too_large:
-            why = f"at most {_nodes(caps.nodes_per_request)} for one request (caps.nodesPerRequest)"
+            why = f"at most {counted(caps.nodes_per_request, 'node')} for one request (caps.nodesPerRequest)"
             return _Refusal(why, demands=too_large)
         price = sum(node.price for node in nodes)
         alone = bool(unit.whole) and not self._made
         most = caps.new_nodes_per_pass
         if not self._end and most and not alone and self._made + len(nodes) > most:
-            self._end = _Refusal(f"at most {_nodes(most)} made in a pass (caps.newNodesPerPass)", passing=True)
+            self._end = _Refusal(f"at most {counted(most, 'node')} made in a pass (caps.newNodesPerPass)", passing=True)
         if not self._end and caps.price_per_hour and self._price + price > caps.price_per_hour:
             why = f"at most ${caps.price_per_hour:,.2f} an hour for all nodes (caps.pricePerHour)"
             least = min((node.price for node in nodes), default=0.0)
@@ -181,7 +181,7 @@ class _Account:
         pool = next(full, None)
         if pool is None:
             return None
-        why = f"at most {_nodes(caps.nodes_per_pool)} in NodePool {pool} (caps.nodesPerPool)"
+        why = f"at most {counted(caps.nodes_per_pool, 'node')} in NodePool {pool} (caps.nodesPerPool)"
         there = (holding.demand for node in nodes if node.node_pool == pool for holding in node.holdings)
         together = self._nodes.get(pool, 0) < caps.nodes_per_pool
         return _Refusal(why, demands=frozenset(unit.whole).intersection(there), together=together)
@@ -243,9 +243,9 @@ def cap_notes(capped: Capped) -> tuple[str, ...]:
     for cut in capped.cuts:
         counts[cut.why, cut.passing] = counts.get((cut.why, cut.passing), 0) + 1
     if capped.later:
-        counts[f"at most {_nodes(MOST_IN_A_WAVE)} of requests made at once", True] = len(capped.later)
+        counts[f"at most {counted(MOST_IN_A_WAVE, 'node')} of requests made at once", True] = len(capped.later)
     return tuple(
-        f"{_nodes(count)} {_fate(one=count == 1, passing=passing)}: {why}"
+        f"{counted(count, 'node')} {_fate(one=count == 1, passing=passing)}: {why}"
         for (why, passing), count in sorted(counts.items())
     )
 
@@ -263,7 +263,7 @@ def cost_notes(capped: Capped) -> tuple[str, ...]:
     all_known = all(node.price_known for node in waiting)
     price = f" (${sum(node.price for node in waiting):,.2f}/h)" if all_known else ""
     are = "is" if len(waiting) == 1 else "are"
-    more = f"{_nodes(len(waiting))}{price} {are} beyond what this pass makes"
+    more = f"{counted(len(waiting), 'node')}{price} {are} beyond what this pass makes"
     return (f"{more}: the cost over 30 days counts {'it' if are == 'is' else 'them'}, the hourly price does not",)
 
 
@@ -271,10 +271,6 @@ def _fate(*, one: bool, passing: bool) -> str:
     if passing:
         return f"{'waits' if one else 'wait'} for a later pass"
     return f"{'is' if one else 'are'} not made"
-
-
-def _nodes(count: int) -> str:
-    return f"{count:,} {'node' if count == 1 else 'nodes'}"
 
 
 def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:

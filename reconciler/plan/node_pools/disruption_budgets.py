@@ -19,6 +19,7 @@ from reconciler.model.changes import BudgetOutcome
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import INITIALIZED_LABEL, REASONS, DisruptionBudget, NodePool
 from reconciler.model.quantity import format_duration, whole_number
+from reconciler.model.refs import counted
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
 from reconciler.timetable.cron import SEARCH_YEARS, parse_cron
@@ -212,11 +213,11 @@ def _shown(nodes: str) -> str:
 def _limit_words(nodes: str, limit: int, total: int) -> str:
     shown = _shown(nodes)
     if nodes.endswith("%"):
-        share = f"{shown} of {total:,} {'node' if total == 1 else 'nodes'}"
+        share = f"{shown} of {counted(total, 'node')}"
         return f"{share} {'is' if limit * _HUNDRED == total * (whole_number(nodes[:-1]) or 0) else 'rounds up to'} {limit:,}"
     if whole_number(nodes) != limit:
         return f"{shown} is more than Karpenter can count and becomes {limit:,}"
-    return f"{limit:,} {'node' if limit == 1 else 'nodes'} at most" if limit else "no node at all"
+    return f"{counted(limit, 'node')} at most" if limit else "no node at all"
 
 
 def _window_words(budget: DisruptionBudget) -> str:

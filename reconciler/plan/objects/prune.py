@@ -21,7 +21,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.departures import PRUNES_KEY, PruneHour, WaitingDeletions, prune_hour
 from reconciler.model.findings import Finding
 from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import ObjectRef, abridged, counted
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.bins import Bin
@@ -70,7 +70,11 @@ class Pruning:
         waiting = self.waiting
         if waiting.next_at is None:
             return ()
-        return (Edge(waiting.next_at, f"{_objects(len(waiting.refs))} no longer declared: the next may be deleted"),)
+        return (
+            Edge(
+                waiting.next_at, f"{counted(len(waiting.refs), 'object')} no longer declared: the next may be deleted"
+            ),
+        )
 
 
 def prune(
@@ -351,9 +355,5 @@ def _removal(ref: ObjectRef, live: LiveObject) -> ObjectChange:
     return ObjectChange(ref, Action.UPDATE, manifest=bare, reason=reason)
 
 
-def _objects(count: int) -> str:
-    return f"{count:,} object" if count == 1 else f"{count:,} objects"
-
-
 def _counted(count: int) -> str:
-    return f"{_objects(count)} {'is' if count == 1 else 'are'}"
+    return f"{counted(count, 'object')} {'is' if count == 1 else 'are'}"

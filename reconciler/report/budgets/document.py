@@ -16,6 +16,7 @@ from reconciler.model.changes import BudgetOutcome, ObjectChange, Plan
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.quantity import format_duration
+from reconciler.model.refs import counted
 from reconciler.model.schedules import AllowWindow, PoolBudgets
 from reconciler.model.timelines import BudgetPieces, BudgetSpan, CapacityTimeline
 from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, lines_of, span_words
@@ -23,7 +24,7 @@ from reconciler.report.drawing.value_lanes import allowed_spans, merged, number_
 from reconciler.report.escaping import members, timestamp, to_json
 from reconciler.report.findings import finding_row, finding_words
 from reconciler.report.timeline.chart import ALLOWED, DESK, Lane, Present, described, draw_group, lanes
-from reconciler.report.words import counted, listed, local_zone, moment
+from reconciler.report.words import listed, local_zone, moment
 
 _ROWS_A_PART = 2000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil, inf
 
+from reconciler.model.refs import counted
 from reconciler.model.timelines import BudgetSpan, joined
 from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, on_step, span_words, step_of, width_of
-from reconciler.report.words import counted
 
 NUMBER_ROOM = 13
 """The room above bars for their numbers, in pixels."""

@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.model.changes import Action, ChangeSet, DemandOutcome, NodeClaimCreation, Outcome, PendingOutcome, Plan
 from reconciler.model.demand import Keeper
 from reconciler.model.placement import UnplacedReason
-from reconciler.model.refs import POD_KIND
+from reconciler.model.refs import POD_KIND, counted
 from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts
@@ -47,7 +47,6 @@ from reconciler.report.timeline.rows import week_rows
 from reconciler.report.words import (
     NOT_SHOWN,
     Row,
-    counted,
     dollars,
     hourly,
     keeper_words,

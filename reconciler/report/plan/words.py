@@ -24,10 +24,10 @@ from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
-from reconciler.model.refs import POD_KIND, ObjectRef, Path, path_text
+from reconciler.model.refs import POD_KIND, ObjectRef, Path, counted, path_text
 from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
 from reconciler.report.escaping import visible
-from reconciler.report.words import change_words, counted, dollars, hourly, listed, moment
+from reconciler.report.words import change_words, dollars, hourly, listed, moment
 
 _RESERVED = "reserved"
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reconciler import __version__
+from reconciler.model.refs import counted
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import ScheduleTimeline
 from reconciler.report.escaping import calendar_text
-from reconciler.report.words import counted
 from reconciler.timetable.capacity_schedule import counts_since, counts_until
 
 _LONGEST_LINE = 75

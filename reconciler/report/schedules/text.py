@@ -9,12 +9,12 @@ from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.report.drawing.svg import midnight
 from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
-from reconciler.report.words import behavior_name, clock_change_words, counted, moment
+from reconciler.report.words import behavior_name, clock_change_words, moment
 from reconciler.zone_data import time_zone
 
 MOST_GRIDS = 10

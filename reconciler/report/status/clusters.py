@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler import __version__
+from reconciler.model.refs import counted
 from reconciler.report.escaping import terminal
 from reconciler.report.status.words import Row, buffers_in, chunks_tile, headline, tile
-from reconciler.report.words import counted, dollars
+from reconciler.report.words import dollars
 
 CLUSTERS_SCHEMA = "headroom.dev/clusters/v1"
 

@@ -25,7 +25,7 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.quantity import format_duration
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.spending import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
@@ -35,7 +35,6 @@ from reconciler.report.findings import finding_row
 from reconciler.report.plan.document import demand_row, money, waiting_deletions_row
 from reconciler.report.plan.words import summary
 from reconciler.report.schedules.page import schedule_row
-from reconciler.report.words import counted
 from reconciler.zone_data import zone_data
 
 REQUEST_ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}

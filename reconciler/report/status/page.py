@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.quantity import format_duration
+from reconciler.model.refs import counted
 from reconciler.model.spending import NodeState, StandingNode
 from reconciler.model.timelines import BufferPast, FillPoint
 from reconciler.report.drawing.svg import Drawing, width_of
@@ -29,7 +30,7 @@ from reconciler.report.status.words import (
     tile,
     why_of,
 )
-from reconciler.report.words import cluster_title, counted, dollars, listed
+from reconciler.report.words import cluster_title, dollars, listed
 
 WIDE, NARROW = 1100, 358
 """Widths of pictures in pixels: each page has both, and shows the one that fits."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from reconciler.model.changes import Outcome
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.status.document import ATTENTION
 from reconciler.report.status.words import (
@@ -24,7 +24,7 @@ from reconciler.report.status.words import (
     size_words,
     why_of,
 )
-from reconciler.report.words import counted, dollars, moment, short_revision
+from reconciler.report.words import dollars, moment, short_revision
 
 MOST_BUFFERS = 40
 """The most buffers in the text, those first that lack something; the rest is counted. The JSON has all of them."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from itertools import groupby
 
+from reconciler.model.refs import counted
 from reconciler.model.timelines import CapacityTimeline, FillPoint, joined
 from reconciler.report.drawing.svg import Drawing, TimeAxis, fitting, width_of
 from reconciler.report.drawing.value_lanes import (
@@ -17,7 +18,7 @@ from reconciler.report.drawing.value_lanes import (
     draw_values,
     number_of,
 )
-from reconciler.report.words import counted, moment
+from reconciler.report.words import moment
 
 ASKED, WORTH, ALLOWED = "Asked for", "Schedules", "Disruptions allowed"
 """The groups of lanes, in the order in which they are shown."""
