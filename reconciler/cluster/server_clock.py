@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from threading import Lock
 
 from reconciler.model.view import ClusterView
-from reconciler.plan.findings import NOT_TOLD
+from reconciler.plan.facts import NOT_TOLD
 
 _STEADY = timedelta(seconds=3)
 """Smaller differences mean nothing, since a `Date` header has whole seconds and answers take time."""

@@ -19,7 +19,7 @@ from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import nearest
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import REASONS
+from reconciler.model.nodes import REASON_OF, REASONS
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import Path
 from reconciler.model.schedules import AllowWindow
@@ -30,7 +30,6 @@ TIME_ZONE = "headroom.dev/timezone"
 EXAMPLE = "0 22 * * mon-fri for 8h"
 _DURATION = re.compile(r"(?:\d+h)?(?:\d+m)?(?:0s)?", re.ASCII)
 _IN_DAYS = re.compile(r"([0-9]{1,5})d", re.ASCII)
-_BY_LOWER_CASE = {reason.lower(): reason for reason in REASONS}
 
 
 def allow_windows_of(text: str) -> tuple[AllowWindow, ...]:
@@ -81,7 +80,7 @@ def _duration(number: int, text: str) -> timedelta:
 def _reasons(number: int, words: list[str]) -> tuple[str, ...] | None:
     reasons = []
     for word in words:
-        reason = _BY_LOWER_CASE.get(word.lower())
+        reason = REASON_OF.get(word.lower())
         if reason is None:
             hint = nearest(word, REASONS) or f"write {', '.join(REASONS)}, or none of them for every reason"
             raise _wrong(number, f"{word!r} is not a disruption reason", hint)

@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from reconciler.manifests.buffer import BUFFER
-from reconciler.manifests.documents.schema import schema_of
+from reconciler.manifests.documents.load import schema_of
 from reconciler.manifests.kind import Kind
 from reconciler.manifests.kinds import KINDS
 from reconciler.manifests.metrics_producer import METRICS_PRODUCER
@@ -132,7 +133,7 @@ _DEFINITIONS = (
         ),
     ),
 )
-DEFINED = tuple(definition.kind.name for definition in _DEFINITIONS)
+DEFINED = tuple(map(attrgetter("kind.name"), _DEFINITIONS))
 """ProvisioningRequest's definition is originally Cluster Autoscaler's. Headroom's is for clusters without one."""
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from reconciler.manifests.budgets import DEFAULT_NODES, check_budget, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of, check_limits
 from reconciler.manifests.documents.document import Inspection, mapping_at
-from reconciler.manifests.documents.schema import schema_of, with_defaults
+from reconciler.manifests.documents.load import schema_of, with_defaults
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
 from reconciler.manifests.requirements import (
     check_requirements,
@@ -35,7 +35,7 @@ from reconciler.model.nodes import (
     KARPENTER_GROUP,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
-    REASONS,
+    REASON_OF,
     DisruptionBudget,
     NodeClaimTemplate,
     NodeClassRef,
@@ -255,7 +255,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 _BETA = "karpenter.sh/v1beta1"
 _STABLE = "karpenter.sh/v1"
-_REASONS = {reason.lower(): reason for reason in (*REASONS, "Unhealthy")}
+_REASONS = REASON_OF | {"unhealthy": "Unhealthy"}
 _GONE = frozenset({"expired", "expiration", "expire"})
 _BUDGETS: Path = ("spec", "disruption", "budgets")
 

@@ -30,7 +30,9 @@ NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 NOT_READY_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-REASONS = ("Underutilized", "Empty", "Drifted")
+REASON_OF = {"underutilized": "Underutilized", "empty": "Empty", "drifted": "Drifted"}
+"""By the name in lower case."""
+REASONS = tuple(REASON_OF.values())
 """Every reason of disruption that Karpenter 1.14 knows. Budgets name them one by one where allow-windows treat them differently."""
 PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""

@@ -28,10 +28,11 @@ class RequestKind(Enum):
     ATOMIC = "atomic-scale-up"
 
 
+ATOMIC_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 CLASSES: Mapping[str, RequestKind] = {
     "check-capacity.autoscaling.x-k8s.io": RequestKind.CHECK,
     "check-capacity.kubernetes.io": RequestKind.CHECK,
-    "best-effort-atomic-scale-up.autoscaling.x-k8s.io": RequestKind.ATOMIC,
+    ATOMIC_CLASS: RequestKind.ATOMIC,
     "atomic-scale-up.kubernetes.io": RequestKind.ATOMIC,
 }
 """By class name. Requests of other classes are left to other controllers."""

@@ -1,19 +1,23 @@
-"""What a pass knows so far, as one value: the stages fill it in, and plan, costs and outlook read it. And the rules of plans."""
+"""What a pass knows so far, as one value: the stages fill it in, and plan, costs and outlook read it. The rules of plans. And what is said of
+facts that the plan cannot change: hostnames, clocks, nominated pods, placements that the checker rejects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from reconciler.model import codes
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import InstanceType
+from reconciler.model.nodes import HOSTNAME_LABEL, InstanceType, Node, node_ref
 from reconciler.model.placement import Placement, Wait
+from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.quantity import Resources
+from reconciler.model.refs import abridged
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.back_offs import LaunchRecord
@@ -73,3 +77,93 @@ class Facts:
     def cluster_now(self) -> datetime:
         """The time by the clock that dates the cluster's objects."""
         return self.now - self.view.clock_skew
+
+
+TOLERATED = timedelta(minutes=1)
+NOT_TOLD = codes.CLOCK_UNKNOWN.finding(
+    "the API server's answers have no Date: ages are judged by this machine's clock, and no node is replaced before it expires",
+    hint="let proxies between the two pass the header on, and keep the time of both machines with NTP",
+)
+"""Said instead of a skew, if none can be known."""
+_MOST_NAMES = 5
+_MOST_PODS = 3
+MOST_SHOWN = 20
+"""Findings for one rejected placement, since one error may break a rule at every node."""
+
+
+def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
+    """skew: this machine's time less the API server's."""
+    if abs(skew) <= TOLERATED:
+        return ()
+    direction = "ahead of" if skew > timedelta(0) else "behind"
+    return (
+        codes.CLOCK_SKEW.finding(
+            f"this machine's clock is {abs(skew)} {direction} the API server's: schedules and their edges are off by as much",
+            hint="keep the time of both machines with NTP",
+        ),
+    )
+
+
+def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
+    """One for each hostname that several nodes carry."""
+    hostnames = [value for node in nodes for key, value in node.labels if key == HOSTNAME_LABEL]
+    if len(set(hostnames)) == len(hostnames):
+        return ()
+    members: dict[str, list[str]] = {}
+    for node in nodes:
+        hostname = node.label(HOSTNAME_LABEL)
+        if hostname is not None:
+            members.setdefault(hostname, []).append(node.name)
+    return tuple(_finding(hostname, sorted(names)) for hostname, names in sorted(members.items()) if len(names) > 1)
+
+
+def _finding(hostname: str, names: Sequence[str]) -> Finding:
+    return codes.SHARED_HOSTNAME.finding(
+        f"{len(names):,} nodes carry {HOSTNAME_LABEL}={hostname} ({abridged(names, _MOST_NAMES)}): spread, affinity and anti-affinity by it take them for one",
+        ref=node_ref(names[0]),
+        hint="give each machine a host name of its own, and delete nodes whose machine is no more",
+    )
+
+
+def nominated_notes(view: ClusterView) -> tuple[str, ...]:
+    """One sentence for those that count as being on their node, one for those whose node cannot take them. view: from `with_nominated`."""
+    there = [pod for pod in view.nominated if pod.node_name is not None]
+    lost = [pod for pod in view.nominated if pod.node_name is None and not pod.deleting]
+    notes = []
+    if there:
+        one = len(there) == 1
+        notes.append(
+            f"{_listed(there, _waits_for)} (status.nominatedNodeName): {'it counts' if one else 'they count'} as running there, "
+            f"and no node is planned for {'it' if one else 'them'}, as Karpenter makes none"
+        )
+    if lost:
+        one = len(lost) == 1
+        notes.append(
+            f"{_listed(lost, _has_lost)} (status.nominatedNodeName): {'it is' if one else 'they are'} placed like any other pod; "
+            f"Karpenter makes no node for {'it' if one else 'them'} until kube-scheduler withdraws the nomination"
+        )
+    return tuple(notes)
+
+
+def _listed(pods: Sequence[Pod], words: Callable[[Pod], str]) -> str:
+    return abridged(map(words, pods), _MOST_PODS)
+
+
+def _waits_for(pod: Pod) -> str:
+    return (
+        f"Pod/{pod.namespace}/{pod.name} waits for room on {pod.nominated_node}, which kube-scheduler has chosen for it"
+    )
+
+
+def _has_lost(pod: Pod) -> str:
+    return f"Pod/{pod.namespace}/{pod.name} was to go to {pod.nominated_node}, which is gone or takes no pods"
+
+
+def rejections(broken: Sequence[str]) -> tuple[Finding, ...]:
+    """One for each broken rule, up to a limit."""
+    hint = "nothing of this plan is applied; report it as a defect of headroom, with the cluster's `headroom snapshot`"
+    shown = [f"the placement breaks a rule: {sentence}" for sentence in broken[:MOST_SHOWN]]
+    more = len(broken) - MOST_SHOWN
+    if more > 0:
+        shown.append(f"the placement breaks {more:,} more {'rule' if more == 1 else 'rules'}")
+    return tuple(codes.PLACEMENT_REJECTED.finding(message, hint=hint) for message in shown)

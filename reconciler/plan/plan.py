@@ -35,8 +35,7 @@ from reconciler.plan.buffers.keeping import (
 )
 from reconciler.plan.buffers.memory import remembered_buffers
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.facts import Facts, PlanRules
-from reconciler.plan.findings import clock_findings, hostname_findings, nominated_notes
+from reconciler.plan.facts import Facts, PlanRules, clock_findings, hostname_findings, nominated_notes
 from reconciler.plan.holding.consolidation import (
     DEPARTURES_KEY,
     departures_memory,

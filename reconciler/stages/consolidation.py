@@ -29,7 +29,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
-from reconciler.plan.findings import rejections
+from reconciler.plan.facts import rejections
 from reconciler.plan.holding.consolidation import (
     ALONE,
     PATIENCE,

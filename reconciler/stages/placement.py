@@ -28,7 +28,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
-from reconciler.plan.findings import rejections
+from reconciler.plan.facts import rejections
 from reconciler.plan.launching.caps import Cut, capped_nodes, refused_cuts, still_refused
 from reconciler.spending.month import Basis
 from reconciler.stages.state import PassState, Rules

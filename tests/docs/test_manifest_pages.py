@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.manifests.annotations import _KNOWN
-from reconciler.manifests.documents.schema import schema_of
+from reconciler.manifests.documents.load import schema_of
 from reconciler.manifests.kinds import KINDS
 from reconciler.manifests.repository.declared import read
 from reconciler.model import codes

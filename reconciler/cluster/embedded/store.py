@@ -16,7 +16,7 @@ from typing import Any
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
 from reconciler.cluster.resources import APPS, BY_KIND, Resource, group_of
 from reconciler.cluster.writes import conflict_words, with_taints
-from reconciler.manifests.documents.schema import schema_of, validator_of, with_defaults
+from reconciler.manifests.documents.load import schema_of, validator_of, with_defaults
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model.errors import Invalid, Transient

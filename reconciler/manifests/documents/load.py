@@ -1,7 +1,10 @@
-"""From files to documents: splitting, decoding, limits, Lists.
+"""From files to documents: splitting, decoding, limits, Lists. And the JSON Schemas of the kinds, package data in `schemas/`.
 
 A file is split at its `---` lines before it is parsed, as in kubectl, so that a broken document does not affect its neighbours.
 Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
+
+The schemas are compiled on first use. They are written in the dialect of a CustomResourceDefinition's `openAPIV3Schema`, so that
+`headroom crd` can print those of headroom's own kinds. `example` values become hints in findings.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from reconciler.manifests.documents.document import Document, Marks, unreadable
@@ -227,3 +232,63 @@ def _too_much(path: str, line: int) -> Finding:
 
 def _finding(code: Code, path: str, message: str, line: int = 1, column: int = 1, *, hint: str = "") -> Finding:
     return code.finding(message, SourcePosition(path, line, column), hint=hint)
+
+
+Schema = Mapping[str, Any]
+
+
+@cache
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema in `schemas/NAME.yaml`. The value is shared and must not be modified."""
+    text = (files("reconciler.manifests") / "schemas" / f"{name}.yaml").read_text(encoding="utf-8")
+    schema: dict[str, Any] = plain(text)
+    return schema
+
+
+@cache
+def validator_of(name: str) -> Any:
+    """A compiled validator whose `iter_errors` yields every violation."""
+    import jsonschema_rs
+
+    # An engine without backtracking: manifests are not trusted, and some of Karpenter's patterns could take exponential time.
+    return jsonschema_rs.Draft7Validator(schema_of(name), pattern_options=jsonschema_rs.RegexOptions())
+
+
+def with_defaults(schema: Schema, value: Any) -> Any:
+    """A copy with absent fields set to their `default`. As in the API server, a default object gets defaults itself."""
+    if isinstance(value, Mapping):
+        properties: Mapping[str, Schema] = schema.get("properties", {})
+        further: Schema = schema.get("additionalProperties", {})
+        filled = {key: with_defaults(properties.get(key, further), inner) for key, inner in value.items()}
+        for key, part in properties.items():
+            if key not in filled and "default" in part:
+                filled[key] = with_defaults(part, part["default"])
+        return filled
+    if isinstance(value, list):
+        items: Schema = schema.get("items", {})
+        return [with_defaults(items, inner) for inner in value]
+    return value
+
+
+def null_keys(value: Any, at: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], list[str]]:
+    """The keys that `without_nulls` drops, by the path of their mapping."""
+    keys: dict[tuple[str | int, ...], list[str]] = {}
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if inner is None:
+                keys.setdefault(at, []).append(key)
+            else:
+                keys |= null_keys(inner, (*at, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            keys |= null_keys(inner, (*at, index))
+    return keys
+
+
+def without_nulls(value: Any) -> Any:
+    """A copy without null entries in mappings, which the API server drops before it validates."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [without_nulls(inner) for inner in value]
+    return value

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from reconciler.manifests.documents.document import Inspection
-from reconciler.manifests.documents.schema import Schema, schema_of, validator_of
+from reconciler.manifests.documents.load import Schema, schema_of, validator_of
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, amount_of, duration_hint

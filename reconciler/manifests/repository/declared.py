@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.manifests.documents.document import Document, unreadable
-from reconciler.manifests.documents.load import load, load_file
-from reconciler.manifests.documents.schema import without_nulls
+from reconciler.manifests.documents.load import load, load_file, without_nulls
 from reconciler.manifests.documents.structure import check_types
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from reconciler.manifests.documents.document import Document, mapping_at
@@ -20,7 +21,7 @@ from reconciler.model.findings import Code, Finding
 
 _ALIKE = 0.8
 """The least similarity of two groups that one may be mistaken for the other: karpenter.sh and karpenter.k8s.aws have 0.83."""
-_GROUPS = frozenset(kind.group for kind in KINDS)
+_GROUPS = frozenset(map(attrgetter("group"), KINDS))
 _WHOLE_GROUP = "autoscaling.x-k8s.io"
 _NOT_READ = frozenset({"CapacityQuota"})
 """The kinds of that group that headroom does not read."""

@@ -13,8 +13,7 @@ from typing import Any
 
 from reconciler.manifests.annotations import check_annotations, check_beside_spec
 from reconciler.manifests.documents.document import Document, Inspection, path_of, unreadable
-from reconciler.manifests.documents.load import load
-from reconciler.manifests.documents.schema import null_keys, schema_of, without_nulls
+from reconciler.manifests.documents.load import load, null_keys, schema_of, without_nulls
 from reconciler.manifests.documents.structure import MOST_VIOLATIONS, check_fields, check_structure
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of

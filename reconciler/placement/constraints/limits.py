@@ -282,6 +282,14 @@ def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
     return replace(offers, pool=pool, rows=rows, template=both, minimums=(), _known={})
 
 
+def largest_of(offers: PoolOffers, instance_types: Sequence[int]) -> Resources:
+    """The largest amount of each resource among these types: the charge that covers whichever the node becomes."""
+    largest = Resources()
+    for instance_type in instance_types:
+        largest = largest.at_least(offers.capacities[instance_type])
+    return largest
+
+
 def in_its_pool(planned: PlannedNode) -> PlannedNode:
     """The planned node with its NodePool's name in place of the account's."""
     pool, mark, _ = planned.node_pool.partition(RESERVATION_MARK)

@@ -3,7 +3,7 @@
 Under Karpenter's MinValuesPolicy Strict (the default), a node that lists fewer values is not launched. A node that lists several
 types may become the largest of them, so its pool is charged for that one. While chunks are placed, the charge is for the smallest
 list with enough values. So a node is possible wherever the limits leave room for that list, and no node is crowded out by another's
-alternatives. Longer lists are made at the end, where room is left (see `launch.py`).
+alternatives. Longer lists are made at the end, where room is left (see `Offerer` in `place.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.quantity import Resources, format_amount
-from reconciler.placement.constraints.limits import NODES, PoolLimits
+from reconciler.placement.constraints.limits import NODES, PoolLimits, largest_of
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, sold_in
 from reconciler.placement.requirements import Mask
 
@@ -90,14 +90,6 @@ def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
             values = f"{count} value{'' if count == 1 else 's'}"
             return f"its minValues asks for {minimum} values of {key}, and what is large enough has {values}"
     return ""
-
-
-def largest_of(offers: PoolOffers, instance_types: Sequence[int]) -> Resources:
-    """The largest amount of each resource among these types: the charge that covers whichever the node becomes."""
-    largest = Resources()
-    for instance_type in instance_types:
-        largest = largest.at_least(offers.capacities[instance_type])
-    return largest
 
 
 def _share(offers: PoolOffers, capacity: Resources) -> float:

@@ -19,7 +19,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import Cause, Unplaced, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.provisioning_requests import CLASSES, RequestKind
+from reconciler.model.provisioning_requests import ATOMIC_CLASS, RequestKind
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.arrays import DEVICES
 from reconciler.placement.batches import Batch, terms_of
@@ -176,9 +176,6 @@ def _wants_unknown_devices(state: State, batch: Batch) -> bool:
     return any(not any((offers.room[:, number] > 0).any() for offers in state.offers) for number in wanted)
 
 
-_MAKES_NODES = next(name for name, kind in CLASSES.items() if kind is RequestKind.ATOMIC)
-
-
 def is_check(demand: Demand) -> bool:
     """Whether the demand only asks if there is room."""
     return demand.request is not None and demand.request.kind is RequestKind.CHECK
@@ -189,7 +186,7 @@ def why_no_new_nodes(demand: Demand) -> str:
     if demand.is_pending_pod:
         return "Karpenter makes nodes for pods, headroom does not"
     if is_check(demand):
-        return f"a check-capacity request gets no new nodes: one of class {_MAKES_NODES} does"
+        return f"a check-capacity request gets no new nodes: one of class {ATOMIC_CLASS} does"
     if demand.fulfilment != Fulfilment.PLACEHOLDER:
         return "new nodes for this buffer are left to whoever keeps it"
     return "headroom makes no new nodes for this demand now"

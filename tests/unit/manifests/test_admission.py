@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.manifests.documents.schema import schema_of, with_defaults
+from reconciler.manifests.documents.load import schema_of, with_defaults
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model import codes

@@ -21,8 +21,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.placement.nodes.machines import with_nominated
 from reconciler.plan.bins import Bin
-from reconciler.plan.facts import Facts
-from reconciler.plan.findings import hostname_findings, nominated_notes
+from reconciler.plan.facts import Facts, hostname_findings, nominated_notes
 from reconciler.plan.objects.objects import Owner, prepared
 from reconciler.plan.outcomes import domain_counts, topology_keys
 from reconciler.plan.plan import make_plan
