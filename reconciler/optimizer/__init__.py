@@ -1,1 +1,1 @@
-"""Cheaper new nodes for the chunks of a placement, by column generation. The entry is `place_in_mode`."""
+"""Cheaper new nodes for the chunks of a placement, by column generation. The entry is `place_optimally`."""

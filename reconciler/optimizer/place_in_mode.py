@@ -1,6 +1,6 @@
-"""The entry to the package: a placement in the mode that is asked for, with how far it is from the least possible price.
+"""The entry to the package: the optimal placement, with how far it is from the least possible price.
 
-The optimal mode packs what the fast placement put on new nodes anew, for less. Patterns are found by column generation and rounded to
+It packs what the fast placement put on new nodes anew, for less. Patterns are found by column generation and rounded to
 whole nodes. The fast placement's own nodes are patterns from the start, so there is always a solution. Nodes that the linear master has
 nearly whole are taken, the rest is solved again, and so on until every chunk has a node. The last nodes to be taken fit badly. So a few
 nodes at a time are packed anew, those with much waste among others.
@@ -24,7 +24,7 @@ from reconciler.placement.arrays import Amounts
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.engine.state import State
 from reconciler.placement.memory import Memory
-from reconciler.placement.place import Solution, place, solve
+from reconciler.placement.place import Solution, solve
 from reconciler.placement.problem import Problem
 
 _ROUNDING = 1e-9
@@ -45,25 +45,19 @@ _ATTEMPTS = 20
 _FIRST_ROUNDS = 300
 """Of column generation for all chunks."""
 _FEW_ITEM_TYPES = 16
-"""Up to so many, a node is often full only with counts that no greedy order finds, and exact pricing takes next to no time."""
+"""Below this size, greedy orders often miss the counts that fill a node, and exact pricing takes next to no time."""
 _EXACT_ROUNDS, _MOST_EXACT_ROUNDS = 1, 30
 """Of exact pricing: of many item types and of few. The first one of them saves most."""
 OUT_OF_TIME = "the time for it was over"
 NOTHING_CHEAPER = "nothing cheaper was found"
 
 
-def place_in_mode(
-    problem: Problem, *, memory: Memory | None = None, seconds_left: Callable[[], float] = lambda: math.inf
-) -> Placement:
-    """Where each chunk goes, in the mode that the options ask for: fast, or optimal.
+def place_optimally(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
+    """Where each chunk goes, for the least price that the search finds. Raises `Invalid` if its solver cannot be loaded.
 
-    memory: of the placement before, so that only what changed is worked out again; seconds_left: what the guard leaves for the
-    search, in seconds. Raises `Invalid` where the optimal mode cannot load its solver.
+    memory: the previous placements, so that only what changed is computed again. seconds_left: what the search may still take.
     """
-    memory = memory or Memory()
-    if not problem.options.optimal:
-        return place(problem, memory=memory)
-    return memory.recall(problem) or memory.keep(_optimal(problem, solve(problem, memory), seconds_left))
+    return memory.placement(problem, lambda: _optimal(problem, solve(problem, memory), seconds_left))
 
 
 def _optimal(problem: Problem, solution: Solution, seconds_left: Callable[[], float]) -> Placement:

@@ -109,7 +109,6 @@ class Memory:
 
     def __init__(self, answers: int = 1) -> None:
         self.tally = Tally()
-        self._asked: tuple[Any, ...] = ()
         self._answers: deque[tuple[tuple[Any, ...], Placement]] = deque(maxlen=answers)
         self._made: dict[str, tuple[tuple[Any, ...], Any]] = {}
         self._others: dict[str, Memory] = {}
@@ -118,20 +117,18 @@ class Memory:
         """The memory of other problems that each pass places beside the main one, such as trials."""
         return self._others.setdefault(problems, Memory(answers))
 
-    def recall(self, problem: Problem) -> Placement | None:
-        """The placement of the same problem, if it is among the last. A view with a new revision may still be the same to placement."""
+    def placement(self, problem: Problem, make: Callable[[], Placement]) -> Placement:
+        """The placement of the same problem, if it is among the last; otherwise a new one. A view with a new revision may still be the
+        same to placement."""
         view = problem.view
         seen = (getattr(view, item.name) for item in fields(view) if item.compare and item.name != "revision")
-        self._asked = (problem.options, *(getattr(problem, item.name) for item in _OTHER_FIELDS), *seen)
+        asked = (problem.options, *(getattr(problem, item.name) for item in _OTHER_FIELDS), *seen)
         for number, (inputs, placement) in enumerate(self._answers):
-            if _all_same(self._asked, inputs):
+            if _all_same(asked, inputs):
                 self._answers.rotate(-1 - number)
                 return placement
-        return None
-
-    def keep(self, placement: Placement) -> Placement:
-        """Keeps the placement of the problem that was asked for last."""
-        self._answers.append((self._asked, placement))
+        placement = make()
+        self._answers.append((asked, placement))
         return placement
 
     def latest(self, name: str, default: Made) -> Made:

@@ -260,8 +260,8 @@ def place(problem: Problem, *, memory: Memory | None = None) -> Placement:
 
     memory: the previous placement, so that only what changed is computed again.
     """
-    memory = memory or Memory()
-    return memory.recall(problem) or memory.keep(solve(problem, memory).placement())
+    known = memory or Memory()
+    return known.placement(problem, lambda: solve(problem, known).placement())
 
 
 def solve(problem: Problem, memory: Memory) -> Solution:

@@ -38,12 +38,12 @@ _HEAD_START = timedelta(seconds=15)
 
 
 def place_in_mode(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
-    """The optimizer is loaded only where its mode is asked for."""
+    """Fast, or optimal if the options ask for it. Only then the optimizer is loaded."""
     if not problem.options.optimal:
         return place(problem, memory=memory)
-    from reconciler.optimizer.place_in_mode import place_in_mode as optimal
+    from reconciler.optimizer.place_in_mode import place_optimally
 
-    return optimal(problem, memory=memory, seconds_left=seconds_left)
+    return place_optimally(problem, memory=memory, seconds_left=seconds_left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,8 +135,18 @@ def release_all(settings: Settings) -> tuple[WriteResult, ...]:
 def caps_of(settings: Settings, *, allow_removals: bool = False) -> PlanCaps:
     """allow_removals: whether what Git no longer declares goes at once, however much it is."""
     caps = settings.caps
-    pruning = PruneRules(caps.prune_share, caps.prune_nodes_at_least, caps.prune_objects_at_least, allow_removals)
-    return PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, pruning, caps.nodes_per_request)
+    return PlanCaps(
+        new_nodes_per_pass=caps.new_nodes_per_pass,
+        price_per_hour=caps.price_per_hour,
+        nodes_per_pool=caps.nodes_per_pool,
+        pruning=PruneRules(
+            share=caps.prune_share,
+            nodes=caps.prune_nodes_at_least,
+            objects=caps.prune_objects_at_least,
+            lifted=allow_removals,
+        ),
+        nodes_per_request=caps.nodes_per_request,
+    )
 
 
 def make_cycle(

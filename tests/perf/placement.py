@@ -36,7 +36,6 @@ from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
@@ -46,6 +45,7 @@ from tests.controlplane import builds
 from tests.controlplane.go_modules import Module, Program
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
+from tests.unit.placement.worlds import place_in_mode
 
 TURNS = 3
 """How often both are timed, where that does not take long; the best counts for each."""

@@ -22,7 +22,6 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve
@@ -33,7 +32,7 @@ from tests.properties.crowded_worlds import crowded_worlds
 from tests.properties.small_scenarios import Scenario, scenario
 from tests.properties.test_brute_force import spots_of
 from tests.properties.wide_worlds import wide_worlds
-from tests.unit.placement.worlds import APPS, ZONES, World, catalogue, priced_by_zone, worlds
+from tests.unit.placement.worlds import APPS, ZONES, World, catalogue, place_in_mode, priced_by_zone, worlds
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "60"))
 DOLLARS = 100

@@ -18,12 +18,11 @@ from reconciler.model.pods import TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.columns import fill_in_order, greedy_fill
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
-from tests.unit.placement.worlds import ZONES, World, catalogue, priced_by_zone, worlds
+from tests.unit.placement.worlds import ZONES, World, catalogue, place_in_mode, priced_by_zone, worlds
 
 
 def placed(world: World, *, optimal: bool) -> Placement:

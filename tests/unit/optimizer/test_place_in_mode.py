@@ -19,7 +19,6 @@ from reconciler.model.quantity import CPU
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
@@ -27,6 +26,7 @@ from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
+from tests.unit.placement.worlds import place_in_mode
 
 FAST = PlacementOptions(include_pending=True)
 OPTIMAL = PlacementOptions(include_pending=True, optimal=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from math import inf
 from typing import Any
 
 from hypothesis import strategies as st
@@ -27,10 +28,10 @@ from reconciler.model.pods import DaemonSet, HostPort, NodeSelectorTerm, Pod, Po
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import Problem
+from reconciler.stages import placement as stage
 from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
 from tests.properties.sampling import sampled_from
 
@@ -38,6 +39,13 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 TAINT = Taint("dedicated", "batch", "NoSchedule")
 TOLERATION = Toleration("dedicated", "Equal", "batch", "NoSchedule")
 APPS = ("web", "api")
+
+
+def place_in_mode(
+    problem: Problem, *, memory: Memory | None = None, seconds_left: Callable[[], float] = lambda: inf
+) -> Placement:
+    """As a pass places it: fast or optimal."""
+    return stage.place_in_mode(problem, memory=memory or Memory(), seconds_left=seconds_left)
 
 
 @dataclass(frozen=True, repr=False, slots=True)

@@ -17,13 +17,13 @@ from reconciler.model.nodes import ATTEMPT_LABEL, INITIALIZED_LABEL, REGISTERED_
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.ports import Cluster
 from reconciler.render.templates import TemplateSource
 from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings.load import load_settings
 from reconciler.settings.settings import Settings
 from reconciler.stages import placement as stage
+from reconciler.stages.placement import place_in_mode
 from reconciler.stages.planning import Render
 from reconciler.stages.state import PassState
 from reconciler.wiring.session import Session, open_session

@@ -14,9 +14,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.unit.placement.worlds import place_in_mode
 
 FAST, OPTIMAL = PlacementOptions(), PlacementOptions(optimal=True)
 

@@ -14,10 +14,10 @@ from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.unit.placement.worlds import place_in_mode
 
 DEAR = instance_type("box", cpu="4", memory="16Gi", price=1.0, zones=("cheap", "dear"))
 BOX = replace(DEAR, offerings=tuple(replace(item, price=1.0 + (item.zone == "dear") / 2) for item in DEAR.offerings))
