@@ -162,7 +162,9 @@ def _cap_notes(caps: PlanCaps, head: Plan) -> tuple[str, ...]:
         head.cost.per_hour_before, {row.node_pool: row.total - new[row.node_pool] for row in head.budgets}
     )
     capped = within_caps(
-        *(made, caps, standing),
+        made,
+        caps,
+        standing,
         order={outcome.demand.ref: index for index, outcome in enumerate(head.demands)},
         whole={outcome.demand.ref for outcome in head.demands if outcome.demand.whole},
     )

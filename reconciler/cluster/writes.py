@@ -178,7 +178,9 @@ class Writer:
             if dry_run and _is_annotated(live, write):
                 return WriteResult(write, Outcome.UNCHANGED)
             answer = self._send(
-                *("PATCH", path, _annotation_patch(live, write)),
+                "PATCH",
+                path,
+                _annotation_patch(live, write),
                 content_type=_MERGE,
                 query=[("fieldManager", OWN_MANAGER)],
                 dry_run=dry_run,

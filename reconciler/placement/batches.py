@@ -280,8 +280,15 @@ def _pending_batches(
     ranks = {priority: rank_of_pods(priority) for priority in {priority for priority, _, _ in together}}
     return [
         Batch(
-            *(number, needs(shape), tuple(members), True, False, opens, ranks[priority], None),
-            _preferences(shape, needs) if opens else (),
+            number=number,
+            needs=needs(shape),
+            members=tuple(members),
+            pods=True,
+            keeps_minimum=False,
+            opens_nodes=opens,
+            rank=ranks[priority],
+            whole=None,
+            preferences=_preferences(shape, needs) if opens else (),
         )
         for number, ((priority, shape, opens), members) in enumerate(order)
     ]

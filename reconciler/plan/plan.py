@@ -138,7 +138,10 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
 
 def _tallies(facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped) -> Tallies:
     return Tallies(
-        *(bins, created, facts.placement.unplaced, capped.cuts),
+        bins,
+        created,
+        facts.placement.unplaced,
+        capped.cuts,
         replaced=facts.replaced,
         serving=frozenset(item.name for item in bins if is_serving(item, facts.departures)),
         later=capped.later,
@@ -262,7 +265,11 @@ def _requests(
     }
     declared = facts.repository
     return request_plan(
-        *(facts.demands, availability, bins, facts.view, facts.cluster_now),
+        facts.demands,
+        availability,
+        bins,
+        facts.view,
+        facts.cluster_now,
         created=created,
         price_of=prices.of,
         rules=rules,

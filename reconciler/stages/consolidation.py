@@ -214,7 +214,8 @@ class Consolidate:
         waiting, next_look = candidates(
             bins,
             (pool for pool in state.effective.node_pools if pool.name not in starting),
-            *(state.prepared.room, state.cluster_now),
+            state.prepared.room,
+            state.cluster_now,
             staying=self._staying(state, bins),
             known=state.departures,
             price_of=lambda item: price_of(item) if may_be_left(item) else None,

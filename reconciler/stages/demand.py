@@ -95,7 +95,10 @@ class Prepare:
         ends = ((launches.next_end(now), "an offering that ran out may be tried again"), *nodes.ends)
         edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
         prepared = Prepared(
-            *(without_leaving(view, leaving), leaving, options, nodes.suspended),
+            room=without_leaving(view, leaving),
+            leaving=leaving,
+            options=options,
+            suspended=nodes.suspended,
             failed_in_attempts=launches.failed_since(booked.since),
         )
         return replace(

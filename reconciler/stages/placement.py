@@ -89,7 +89,11 @@ class Place:
         booked_for = max(booked, default=self.rules.requests.booked_for)
         state = with_pods_first(state, self.memory)
         basis = Basis(
-            *(state, state.prepared.room, self.rules.dialect, options, placement),
+            state,
+            state.prepared.room,
+            self.rules.dialect,
+            options,
+            placement,
             memory=self.memory,
             booked_for=booked_for,
         )

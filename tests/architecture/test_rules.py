@@ -40,6 +40,17 @@ def nameless(folder: Path) -> list[str]:
     return [str(path.relative_to(folder)) for path in (folder / "reconciler").rglob("*.py") if path.stem in NAMELESS]
 
 
+def unpacked_on_the_spot(tree: ast.Module) -> list[int]:
+    """Lines of calls with `*(a, b)` among their arguments, which only keeps the formatter from one argument a line. Lists of names may."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    tuples = (item.value for call in calls for item in call.args if isinstance(item, ast.Starred))
+    return [
+        item.lineno
+        for item in tuples
+        if isinstance(item, ast.Tuple) and not all(isinstance(part, ast.Constant) for part in item.elts)
+    ]
+
+
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
     return copy_of_the_product(tmp_path)
@@ -60,6 +71,11 @@ def test_every_module_says_what_it_does() -> None:
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert nameless(ROOT) == []
+
+
+def test_no_call_unpacks_a_tuple_that_stands_in_it() -> None:
+    assert {name: found for name, tree in modules() if (found := unpacked_on_the_spot(tree))} == {}
+    assert unpacked_on_the_spot(ast.parse("f(*(a, b), c=1)\nf(*('a', 'b'))\nf(*rest)\n")) == [1]
 
 
 def test_mypy_is_strict(planted: Path) -> None:

@@ -58,14 +58,12 @@ def enlarge(
     index, chunks, instance_type = map(
         int,
         state.kernel.cheapest(
-            *(
-                *_arrays(state, task),
-                limits.now(charged),
-                joined,
-                planned.count,
-                count,
-                (price / count) * (1 + ROUNDING) + ROUNDING,
-            )
+            *_arrays(state, task),
+            limits.now(charged),
+            joined,
+            planned.count,
+            count,
+            (price / count) * (1 + ROUNDING) + ROUNDING,
         ),
     )
     if index < 0:
@@ -132,14 +130,12 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
     compatibility = joining(state, task, relaxation)
     joined = compatibility.joined()
     found = state.kernel.choose(
-        *(
-            *_arrays(state, task),
-            joined,
-            compatibility.bought_as,
-            planned.count,
-            count,
-            1 if task.single else planned.count,
-        )
+        *_arrays(state, task),
+        joined,
+        compatibility.bought_as,
+        planned.count,
+        count,
+        1 if task.single else planned.count,
     )
     together: dict[int, tuple[list[int], list[int]]] = {}
     placed = 0

@@ -62,7 +62,9 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
         template = templates[planned.node_pool]
         labels = {**dict(template.labels), **dict(planned.labels), NODEPOOL_LABEL: planned.node_pool}
         node = _bought(
-            *(name, labels, [types[each] for each in planned.instance_types]),
+            name,
+            labels,
+            [types[each] for each in planned.instance_types],
             requirements=planned.requirements,
             requests=planned.requests,
             taints=(*template.taints, *planned.taints),
@@ -128,7 +130,9 @@ def _arriving(claim: NodeClaim | None, types: Mapping[str, InstanceType]) -> Nod
     if (launched := claim.label(INSTANCE_TYPE_LABEL)) is not None:
         names = (launched,)
     node = _bought(
-        *(claim.name, dict(claim.labels), [types[name] for name in names if name in types]),
+        claim.name,
+        dict(claim.labels),
+        [types[name] for name in names if name in types],
         requirements=claim.requirements,
         requests=claim.requests,
         taints=claim.taints,
