@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from reconciler.model.changes import Plan
 from reconciler.model.declared import SourceTree
 from reconciler.model.schedules import Edge, Schedule
 from reconciler.outlook import Outlook
@@ -105,12 +106,15 @@ class Cycle:
         state = done.state
         return Observation(state.effective, state.view, state.findings, state.local_budgets)
 
-    def run(self, trigger: str) -> PassResult:
-        """A whole pass. trigger: why it is made, in one word, for its events."""
-        state = PassState(self._clock.now(), trigger=trigger, suspended=self._suspended)
-        start = PassProgress(state).after((self._source, self._cluster), self._progress)
+    def run(self, trigger: str, *, tree: SourceTree | None = None, agreed: Plan | None = None) -> PassResult:
+        """A whole pass. trigger: why it is made, in one word, for its events. tree: as for `plan`. agreed: what somebody has agreed to; if
+        the plan changes anything else by now, nothing is applied, and the result has no change set."""
+        state = PassState(self._clock.now(), trigger=trigger, suspended=self._suspended, tree=tree or SourceTree(None))
+        start = PassProgress(state).after((self._source,) if tree is None else (), self._progress)
+        start = start.after((self._cluster,), self._progress)
         done = self._remembered(self._set_aside.run(start, (*self._reading, *self._planning, self._render)))
-        if not done.state.suspended:
+        plan = done.state.plan
+        if not done.state.suspended and (agreed is None or plan is None or plan.changes_the_same(agreed)):
             done = self._remembered(done.after((self._apply,), self._progress))
         return result_of(done.state, done.timings, done.failure)
 

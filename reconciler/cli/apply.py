@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from reconciler.cli.options import Amount, Progress, options, served_from, settings_from
-from reconciler.model.changes import ChangeSet, Outcome
-from reconciler.model.errors import Transient
+from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.model.errors import Stalled, Transient
+from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.report.escaping import terminal
 
 _OF_A_PASS = (
@@ -65,6 +66,7 @@ def apply_command(*, now: datetime | None, timings: str | None, yes: bool, allow
     """Show what one pass would change, ask, and change it.
 
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
+    What was shown is applied: if the plan changes meanwhile, the new one is shown and asked about.
     """
     from reconciler.cli.plan import print_plan, write_timings
     from reconciler.wiring.inputs import reported_cluster
@@ -77,21 +79,39 @@ def apply_command(*, now: datetime | None, timings: str | None, yes: bool, allow
         Progress() as progress,
         open_session(settings, now=now, progress=progress, allow_removals=allow_removals) as session,
     ):
-        planned = session.cycle.plan()
-        if planned.failure is not None:
-            raise planned.failure
-        plan = planned.required_plan
-        print_plan(plan, "text", cluster=reported_cluster(session.cluster, settings))
-        if plan.has_changes and not yes:
-            if not sys.stdin.isatty():
-                raise click.UsageError("Standard input is not a terminal, so nobody can confirm: give --yes to apply.")
-            click.confirm("Apply this?", abort=True)
-        result = session.cycle.run("apply")
-    if result.failure is not None:
-        raise result.failure
+        done = session.cycle.plan()
+        while done.failure is None and done.change_set is None:
+            plan = done.required_plan
+            print_plan(plan, "text", cluster=reported_cluster(session.cluster, settings))
+            if done.suspended:
+                _check_suspended(plan)
+                break
+            if plan.has_changes and not yes:
+                _ask()
+            done = session.cycle.run("apply") if yes else session.cycle.run("apply", tree=done.tree, agreed=plan)
+            if done.failure is None and done.change_set is None:
+                click.echo("headroom: the plan has changed meanwhile, so nothing is applied yet", err=True)
+    if done.failure is not None:
+        raise done.failure
     if timings:
-        write_timings(timings, result.timings)
-    return _tell(result.change_set or ChangeSet())
+        write_timings(timings, done.timings)
+    return _tell(done.change_set or ChangeSet())
+
+
+def _ask() -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("Standard input is not a terminal, so nobody can confirm: give --yes to apply.")
+    click.confirm("Apply this?", abort=True)
+
+
+def _check_suspended(plan: Plan) -> None:
+    """Raises `Stalled` if there is something to apply."""
+    if plan.has_changes:
+        raise Stalled(
+            "headroom is suspended, so that nothing is applied",
+            reason="Suspended",
+            hint=f"set suspend to false, and take the annotation {SUSPEND_ANNOTATION} from the ConfigMap of the inventory",
+        )
 
 
 def _tell(changes: ChangeSet) -> int:

@@ -306,6 +306,10 @@ class Plan:
         """Whether applying the plan would write anything besides statuses."""
         return bool(self.node_claims or self.objects)
 
+    def changes_the_same(self, other: Plan) -> bool:
+        """Whether both write the same. Statuses do not count, nor does what is only told."""
+        return (self.node_claims, self.objects) == (other.node_claims, other.objects)
+
 
 # Writes: each is one API call.
 

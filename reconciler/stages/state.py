@@ -168,6 +168,8 @@ class PassResult(ports.PassResult):
     """The repository's documents as they are written, budgets in local time too."""
     templates: DocumentTemplates | None = None
     """Templates that objects are rendered from."""
+    suspended: bool = False
+    """Whether headroom is suspended, by its settings or its inventory, so that nothing is applied."""
 
     @property
     def required_plan(self) -> Plan:
@@ -202,6 +204,7 @@ def result_of(state: PassState, timings: Mapping[str, float], failure: Failure |
         basis=state.basis,
         written=state.written,
         templates=state.templates,
+        suspended=state.suspended,
         traces=state.traces,
     )
 
