@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from traceback import extract_tb
 
+_LONGEST = 200
+"""Letters of an exception's text that are told: a number of 5,000 digits may be in it."""
 PATH_NOT_FOUND = "PathNotFound"
 """Reason of a stall: a folder or file in the settings does not exist."""
 
@@ -64,4 +66,6 @@ def message_of(error: Exception) -> str:
     if isinstance(error, Failure):
         return error.message
     place = extract_tb(error.__traceback__)[-1]
-    return f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})"
+    text = str(error)
+    said = f"{text[:_LONGEST]}…" if len(text) > _LONGEST else text
+    return f"internal error: {type(error).__name__}: {said} ({place.filename.rpartition('/')[2]}:{place.lineno})"

@@ -1,9 +1,9 @@
 """How the stages of a pass are run: one after the other until one fails, and again without an object that headroom itself fails on.
 
 A stage may raise what no stage should raise, for one object among thousands. Nothing of a pass would be done then. So the stages run again
-without an object that the failed function had in hand. A function over arrays has none in hand, and a sort has two. Then halves of all
-objects are left out in turn, until the fewest are found without which the stages succeed. What has changed since a pass succeeded is
-suspected first. All of this is about the view and the tree that the pass has read.
+without an object that the failed function had in hand. A function over arrays has none in hand, and a sort has two. Then all objects are
+left out, and put back in ever smaller parts as long as the stages succeed. What has changed since a pass succeeded is suspected first. All of
+this is about the view and the tree that the pass has read.
 
 What is set aside counts as broken or unread: nothing is deleted or released because of it.
 """
@@ -19,7 +19,7 @@ from traceback import format_exception, walk_tb
 from reconciler.manifests.repository.declared import every_object
 from reconciler.model import codes
 from reconciler.model.declared import Declared, SourceTree
-from reconciler.model.errors import Failure
+from reconciler.model.errors import Failure, message_of
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, identity_of
@@ -29,8 +29,9 @@ TRIED_AGAIN_AFTER = timedelta(minutes=10)
 """An object that was set aside is judged again after this time, since the fault may have been in what surrounds it."""
 MOST_TRIALS = 200
 """Trials in one pass. After that, all objects that are still suspected are set aside together."""
+_MOST_IN_TURN = 20
+"""Trials in which objects are suspected one by one. After that, a fault is taken for one that many objects have."""
 _MOST_IN_HAND = 6
-_LONGEST_ERROR = 200
 _FILE = "File"
 
 
@@ -130,7 +131,7 @@ class SetAside:
         # While documents are being read, only files are known.
         values = _files(start.state.tree) if phase == "manifests" else _values(start.state.view, done.state.repository)
         suspects = [item for item in values if item not in set_aside]
-        words = f"headroom failed on it in the stage {phase} ({_words(fault)}), and does without it"
+        words = f"headroom failed on it in the stage {phase}, and does without it ({message_of(fault)})"
 
         def findings(inputs: Sequence[Input]) -> dict[Input, Finding]:
             return {item: _finding(item, words, values[item]) for item in inputs}
@@ -144,7 +145,7 @@ class SetAside:
         changed = {item for item in suspects if item in self._kept.findings or before.get(item) != values[item]}
         in_hand = sorted(_in_hand(fault, suspects), key=lambda group: group[0] not in changed)
         named = {item.ref for group in in_hand for item in group}
-        for group in in_hand if self._trials < MOST_TRIALS else ():
+        for group in in_hand if self._trials < _MOST_IN_TURN else ():
             again = trial(group)
             # Another object of the kind may have the same fault: it is next. What both had in hand is not proved to be to blame.
             if again is None or not any(item.ref in named for other in _in_hand(again, suspects) for item in other):
@@ -153,21 +154,19 @@ class SetAside:
         of_these_kinds = [item for item in suspects if item.ref.kind in kinds]
         for among in (of_these_kinds, [item for item in suspects if item in changed], suspects):
             if among and trial(among) is None:
-                return findings(self._fewest(among, [], lambda left_out: trial(left_out) is None))
+                return findings(self._fewest(among, lambda left_out: trial(left_out) is None))
         return {}
 
-    def _fewest(
-        self, suspects: Sequence[Input], already: Sequence[Input], succeeds: Callable[[Sequence[Input]], bool]
-    ) -> Sequence[Input]:
-        """The fewest suspects to leave out beside those that are left out already. Without all of them the stages succeed."""
-        if len(suspects) <= 1 or self._trials >= MOST_TRIALS:
-            return suspects
-        half = len(suspects) // 2
-        for part in (suspects[:half], suspects[half:]):
-            if succeeds([*already, *part]):
-                return self._fewest(part, already, succeeds)
-        first = self._fewest(suspects[:half], [*already, *suspects[half:]], succeeds)
-        return [*first, *self._fewest(suspects[half:], [*already, *first], succeeds)]
+    def _fewest(self, left_out: Sequence[Input], succeeds: Callable[[Sequence[Input]], bool]) -> Sequence[Input]:
+        """The fewest of these that have to be left out: halves, quarters and so on are put back as long as the stages still succeed."""
+        part = len(left_out)
+        while part > 1:
+            part = (part + 1) // 2
+            for put_back in [{*left_out[begin : begin + part]} for begin in range(0, len(left_out), part)]:
+                rest = [item for item in left_out if item not in put_back]
+                if rest and self._trials < MOST_TRIALS and succeeds(rest):
+                    left_out = rest
+        return left_out
 
 
 def _without(start: PassProgress, left_out: Mapping[Input, Finding]) -> PassProgress:
@@ -215,13 +214,3 @@ def _finding(item: Input, words: str, value: object) -> Finding:
         return codes.SET_ASIDE.finding(words, SourcePosition(item.ref.name, 1), hint=hint)
     position = getattr(value, "position", None) if item.origin is InputOrigin.REPOSITORY else None
     return codes.SET_ASIDE.finding(words, position, item.ref, hint=hint)
-
-
-def _words(fault: Exception) -> str:
-    """`ValueError in disruption_budgets.py, line 187: …`: what to report."""
-    place = ""
-    for frame, line in walk_tb(fault.__traceback__):
-        place = f" in {frame.f_code.co_filename.rpartition('/')[2]}, line {line}"
-    text = str(fault)
-    said = f"{text[:_LONGEST_ERROR]}…" if len(text) > _LONGEST_ERROR else text
-    return f"{type(fault).__name__}{place}" + (f": {said}" if said else "")
