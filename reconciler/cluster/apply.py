@@ -23,7 +23,8 @@ from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, De
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PART_OF_LABEL, PATH_ANNOTATION, REQUESTED_AT_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView, Inventory, Manifest
+from reconciler.model.remembered import Inventory
+from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Cluster
 
 ID_LABEL = "applyset.kubernetes.io/id"

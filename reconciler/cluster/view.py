@@ -28,7 +28,8 @@ from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import DaemonSet, Pod, admitted
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.model.remembered import Inventory
+from reconciler.model.view import ClusterView, LiveObject
 
 
 def is_held(side: object) -> bool:

@@ -51,10 +51,9 @@ from reconciler.model.demand import NO_PRIORITY_CLASS, ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import remembered
+from reconciler.model.remembered import PassMemory, remembered
 from reconciler.model.view import ClusterView
 
 _OF_ITS_TARGET = frozenset(

@@ -24,10 +24,10 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, admitted, is_kept, is_never_evicted
 from reconciler.model.provisioning_requests import RequestRules, selects_reserved_nodes
 from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.remembered import PassMemory
 from reconciler.model.view import ClusterView, LiveObject
 
 

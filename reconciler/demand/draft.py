@@ -12,10 +12,10 @@ from reconciler.demand.size import Dialect, Size, limit_count, size_of
 from reconciler.model import codes
 from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, PodsOf, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape, RuntimeClass, Workload, admitted
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import PassMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,10 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.nodes import NodePool
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import PODS, Resources, format_duration, readable_amount
 from reconciler.model.refs import ObjectRef, counted
-from reconciler.model.remembered import remembered
+from reconciler.model.remembered import PassMemory, remembered
 from reconciler.model.view import ClusterView, LiveObject
 
 _FIELD = f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"

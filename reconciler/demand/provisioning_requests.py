@@ -48,7 +48,7 @@ from reconciler.model.provisioning_requests import (
     toleration_to_write,
 )
 from reconciler.model.refs import POD_KIND, ObjectRef
-from reconciler.model.request_records import RequestRecord, read_records
+from reconciler.model.remembered import RequestRecord, read_records
 from reconciler.model.view import ClusterView
 from reconciler.requests.conditions import AcceptedRequest, accepted_requests, over_quota
 from reconciler.requests.life import (

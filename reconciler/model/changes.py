@@ -10,10 +10,10 @@ from typing import Any
 
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand, Service, service_of
-from reconciler.model.departures import Departure, WaitingDeletions
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason, Wait
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.remembered import Departure, WaitingDeletions
 from reconciler.model.requirements import Taint
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.view import Manifest

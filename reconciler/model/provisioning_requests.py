@@ -17,7 +17,7 @@ from reconciler.model.nodes import Labels
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef, SourcePosition, label_value
-from reconciler.model.request_records import RequestRecord
+from reconciler.model.remembered import RequestRecord
 from reconciler.model.requirements import Taint
 
 

@@ -46,6 +46,7 @@ from reconciler.model.pods import (
     Workload,
 )
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import Inventory
 
 _name = attrgetter("name")
 
@@ -245,27 +246,6 @@ class LiveObject:
         """The replicas that `scaled_by` has set. They count, whatever is declared, and are never fought over; None for none."""
         replicas = (self.body.get("spec") or {}).get("replicas") if self.scaled_by else None
         return replicas if isinstance(replicas, int) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """What headroom put into the cluster (the ApplySet's members) and what must outlive its objects.
-
-    members: objects that a prune may delete. memory: small JSON values by key (back-offs, finished requests).
-    recorded: the inventory object exists. group_kinds (`NodePool.karpenter.sh`), namespaces: where members may be, as it says.
-    suspended: nothing may be written until this is taken back. requested_at: the value of the annotation that asks for a pass.
-    path: the folder in the repository that it was written for, "" where unknown. version: its resourceVersion.
-    """
-
-    members: frozenset[ObjectRef] = frozenset()
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    recorded: bool = False
-    group_kinds: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    suspended: bool = False
-    requested_at: str = ""
-    path: str = ""
-    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

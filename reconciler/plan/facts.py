@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from reconciler.model import codes
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.demand import Demand
-from reconciler.model.departures import Departure
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import HOSTNAME_LABEL, InstanceType, Node, node_ref
 from reconciler.model.placement import Placement, Wait
@@ -18,6 +17,7 @@ from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import abridged
+from reconciler.model.remembered import Departure
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.back_offs import LaunchRecord

@@ -17,13 +17,11 @@ from reconciler.model.changes import (
     StockOut,
     new_node_pools,
 )
-from reconciler.model.departures import PRUNES_KEY
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Cause
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import memory_of
-from reconciler.model.request_records import REQUESTS_KEY
+from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY, memory_of
 from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
 from reconciler.plan.buffers.keeping import (

@@ -21,7 +21,7 @@ from reconciler.model.placement import read_holdings
 from reconciler.model.provisioning_requests import RequestRules, RequestState, reserved_taint, reserved_taints
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
-from reconciler.model.request_records import RequestRecord, read_records, record_name
+from reconciler.model.remembered import RequestRecord, read_records, record_name
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.bins import Bin

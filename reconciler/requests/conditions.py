@@ -28,7 +28,7 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.quantity import format_duration
-from reconciler.model.request_records import RequestRecord
+from reconciler.model.remembered import RequestRecord
 
 FOUND, NOT_FOUND, MADE = "CapacityIsFound", "CapacityIsNotFound", "CapacityIsProvisioned"
 """Reasons of Provisioned, as Cluster Autoscaler has them."""

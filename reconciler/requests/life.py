@@ -43,7 +43,7 @@ from reconciler.model.provisioning_requests import (
 )
 from reconciler.model.quantity import format_duration, whole_number
 from reconciler.model.refs import POD_KIND, ObjectRef
-from reconciler.model.request_records import RequestRecord, record_name
+from reconciler.model.remembered import RequestRecord, record_name
 from reconciler.model.view import ClusterView
 from reconciler.requests import conditions
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from reconciler.model.departures import Departure
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import Departure
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations

@@ -32,11 +32,9 @@ from reconciler.demand.kept_sizes import suspended_buffers, with_shrink_after
 from reconciler.demand.schedules import follow_schedules
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
-from reconciler.model.departures import Departure
 from reconciler.model.findings import Finding
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
-from reconciler.model.request_records import REQUESTS_KEY
+from reconciler.model.remembered import REQUESTS_KEY, Departure, PassMemory
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from reconciler.demand.combine import demand_of_pod
-from reconciler.model.departures import Departure
 from reconciler.model.nodes import node_ref
 from reconciler.model.placement import Holding, Placement, PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.remembered import Departure
 from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place

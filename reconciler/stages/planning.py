@@ -24,7 +24,7 @@ from reconciler.model.declared import Declared, located
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.nodes import node_claim_ref
 from reconciler.model.refs import ObjectRef, counted
-from reconciler.model.request_records import REQUESTS_KEY
+from reconciler.model.remembered import REQUESTS_KEY
 from reconciler.model.schedules import Edge
 from reconciler.model.view import Manifest
 from reconciler.outlook import Outlook

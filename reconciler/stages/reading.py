@@ -36,8 +36,8 @@ from reconciler.model.declared import Declared, DeclaredManifest, Doubtful, Sour
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.nodes import NodePool
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.remembered import PassMemory
 from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source

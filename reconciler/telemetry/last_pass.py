@@ -10,9 +10,9 @@ from datetime import UTC
 from typing import Any
 
 from reconciler.model.changes import NOT_WRITTEN, Apply, ApplyStatus, Delete, Outcome, Plan
-from reconciler.model.departures import WaitingDeletions
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import counted
+from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import BufferPast, FillPoint
 from reconciler.ports import Clock, PassResult
 from reconciler.report.escaping import timestamp

@@ -20,8 +20,8 @@ from reconciler.model import codes
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import ObjectRef, SourcePosition, abridged
+from reconciler.model.remembered import PassMemory
 from reconciler.model.view import ClusterView, LiveObject, identity_of
 
 _File = tuple[str, bytes]

@@ -16,11 +16,10 @@ from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
-from reconciler.model.departures import Departure
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL, InstanceType, NodePool, Offering
 from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
-from reconciler.model.remembered import memory_of, remembered
+from reconciler.model.remembered import Departure, memory_of, remembered
 from reconciler.model.requirements import Requirement
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool

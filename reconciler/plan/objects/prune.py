@@ -18,10 +18,10 @@ from reconciler.model.changes import Action, DemandOutcome, ObjectChange
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
-from reconciler.model.departures import PRUNES_KEY, PruneHour, WaitingDeletions, prune_hour
 from reconciler.model.findings import Finding
 from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef, abridged, counted
+from reconciler.model.remembered import PRUNES_KEY, PruneHour, WaitingDeletions, prune_hour
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.bins import Bin

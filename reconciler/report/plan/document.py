@@ -18,9 +18,9 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.demand import NO_PRIORITY_CLASS
-from reconciler.model.departures import Departure, WaitingDeletions
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import Departure, WaitingDeletions
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.report.budgets.document import budget_row, local_budgets_row
 from reconciler.report.escaping import masked_changes, members, timestamp

@@ -19,12 +19,12 @@ from reconciler.model.changes import (
 )
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand
-from reconciler.model.departures import WaitingDeletions
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, Path, counted, path_text
+from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
 from reconciler.report.escaping import visible
 from reconciler.report.words import change_words, dollars, hourly, listed, moment

@@ -18,8 +18,7 @@ from reconciler.model.errors import Waiting
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import KARPENTER_GROUP
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import memory_of
-from reconciler.model.request_records import REQUESTS_KEY, RequestRecord
+from reconciler.model.remembered import REQUESTS_KEY, RequestRecord, memory_of
 from tests.fakes.cluster import PARENT, FakeCluster, KilledError
 from tests.unit.cluster.documents import node_claim
 

@@ -15,10 +15,10 @@ from reconciler.model.buffers import Buffer, Recreation
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PriorityClass, ResourceQuota, Workload
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.remembered import PassMemory
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject
 from tests.builders import buffer, buffer_ref, deployment, pod, shape

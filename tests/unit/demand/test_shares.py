@@ -17,10 +17,10 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION
-from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.view import ClusterView, Inventory
+from reconciler.model.remembered import Inventory, PassMemory
+from reconciler.model.view import ClusterView
 from reconciler.plan.buffers.memory import share_edges, shares_memory
 from tests.builders import buffer, node, node_pool, pod, shape
 

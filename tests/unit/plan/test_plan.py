@@ -13,7 +13,8 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.view import ClusterView, Inventory
+from reconciler.model.remembered import Inventory
+from reconciler.model.view import ClusterView
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.caps import PlanCaps

@@ -12,9 +12,9 @@ import jsonschema_rs
 
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan, WriteResult
 from reconciler.model.declared import SourceTree
-from reconciler.model.departures import WaitingDeletions
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import WaitingDeletions
 from reconciler.ports import PassResult
 from reconciler.report.status.document import Live
 from reconciler.report.status.text import daemon_status_text

@@ -17,7 +17,7 @@ from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef
-from reconciler.model.request_records import RequestRecord
+from reconciler.model.remembered import RequestRecord
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place

@@ -28,9 +28,9 @@ from reconciler.model.nodes import Node
 from reconciler.model.placement import Holding
 from reconciler.model.pods import PodAffinityTerm, PriorityClass, TopologySpread
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import memory_of, remembered
+from reconciler.model.remembered import Inventory, memory_of, remembered
 from reconciler.model.requirements import LabelSelector
-from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.keeping import balloon_shape, keeping_edges, with_balloons
 from reconciler.plan.buffers.memory import one_shot_memory

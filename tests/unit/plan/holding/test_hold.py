@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from reconciler.model.changes import Outcome
-from reconciler.model.departures import Departure
 from reconciler.model.nodes import (
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
@@ -22,6 +21,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import OccupiedBin
 from reconciler.model.provisioning_requests import reserved_taint
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import Departure
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins

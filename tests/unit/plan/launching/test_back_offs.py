@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Node, NodeClaim
-from reconciler.model.view import ClusterView, Inventory
+from reconciler.model.remembered import Inventory
+from reconciler.model.view import ClusterView
 from reconciler.plan.bins import creations
 from reconciler.plan.launching.back_offs import BackOffRules, LaunchRecord, launch_record
 from reconciler.plan.launching.caps import Capped

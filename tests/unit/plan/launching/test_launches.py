@@ -11,7 +11,8 @@ import pytest
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.declared import Declared
 from reconciler.model.placement import Cause, Unplaced, UnplacedReason
-from reconciler.model.view import ClusterView, Inventory
+from reconciler.model.remembered import Inventory
+from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import LONGEST, creations, made_by_others, maker_of

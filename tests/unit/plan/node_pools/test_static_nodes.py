@@ -16,8 +16,9 @@ from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, DO_NOT_DISRUPT, INSTANCE_TYPE_LABEL, NodePool
 from reconciler.model.pods import Pod, PodDisruptionBudget
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.remembered import Inventory
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import all_bins
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.node_pools.static_pools import static_pool_findings

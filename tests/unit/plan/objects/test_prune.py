@@ -10,12 +10,12 @@ import pytest
 
 from reconciler.model.changes import Action
 from reconciler.model.declared import Declared, DeclaredManifest
-from reconciler.model.departures import PRUNES_KEY, WaitingDeletions
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.remembered import PRUNES_KEY, Inventory, WaitingDeletions
 from reconciler.model.schedules import Edge
-from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
 from reconciler.plan.objects.prune import PruneRules, Pruning, let_down, prune

@@ -19,9 +19,9 @@ from reconciler.model.changes import (
     Plan,
 )
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.departures import WaitingDeletions
 from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import WaitingDeletions
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import pending_words, plan_page
 from reconciler.report.plan.rows import page_text

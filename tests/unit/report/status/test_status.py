@@ -12,7 +12,7 @@ from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.request_records import RequestRecord
+from reconciler.model.remembered import RequestRecord
 from reconciler.model.schedules import Edge
 from reconciler.report.status.clusters import clusters_page, clusters_text
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document

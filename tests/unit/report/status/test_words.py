@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.departures import WaitingDeletions
+from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.schedules import Edge
 from reconciler.report.status.document import Live, PassReport
 from reconciler.report.status.text import daemon_status_text

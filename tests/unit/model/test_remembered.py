@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.pass_memory import PassMemory
+from reconciler.model.remembered import PassMemory
 
 
 class Counting:
