@@ -108,7 +108,7 @@ class Demand:
     """How its size was computed, one fact a line."""
     pod_template: tuple[str, int | None] | None = None
     """Name and generation of the PodTemplate that the shape came from, for the status."""
-    fulfilment: str = "placeholder"
+    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     """Who keeps the capacity."""
     limited_by: str = ""
     """The names of the ResourceQuotas that reduced its size; "" where none did."""

@@ -87,15 +87,9 @@ class Machine:
         return found if found is not None or second is None else second.label(key)
 
     @property
-    def is_placeholder(self) -> bool:
-        """Whether headroom made its NodeClaim."""
-        return any(side.is_placeholder for side in self.sides)
-
-    @property
     def is_going(self) -> bool:
         """Whether it is being deleted or drained, for any reason."""
-        disrupted = self.node is not None and self.node.is_disrupted
-        return disrupted or any(side.deleting for side in self.sides)
+        return any(side.deleting for side in self.sides) or (self.node is not None and self.node.is_disrupted)
 
     @property
     def is_held(self) -> bool:
@@ -165,15 +159,11 @@ def _early_nodes(alone: Iterable[Node], without_node: Iterable[NodeClaim]) -> fr
     early = []
     for node in alone if launching else ():
         pool = node.label(NODEPOOL_LABEL) or ""
-        if launching[pool] and _is_unregistered(node):
+        registered = node.label(REGISTERED_LABEL) == "true"
+        if launching[pool] and not registered and any(taint.key == UNREGISTERED_TAINT for taint in node.taints):
             launching[pool] -= 1
             early.append(node.name)
     return frozenset(early)
-
-
-def _is_unregistered(node: Node) -> bool:
-    tainted = any(taint.key == UNREGISTERED_TAINT for taint in node.taints)
-    return tainted and node.label(REGISTERED_LABEL) != "true"
 
 
 class _NodeIndex:

@@ -48,6 +48,11 @@ class Bin(Machine):
         return self.node_claim is not None or bool(self.node_pool)
 
     @property
+    def is_placeholder(self) -> bool:
+        """Whether headroom made its NodeClaim."""
+        return any(side.is_placeholder for side in self.sides)
+
+    @property
     def is_on_its_way(self) -> bool:
         """Not there yet: no node, or a node of Karpenter's that is not initialized."""
         if self.node is None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from reconciler.files import read_named_file
 from reconciler.forge import FORGES
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import abridged
@@ -21,7 +22,7 @@ _CHOICES = {
     "dialect": ("karpenter", "ca"),
     "drift": ("correct", "report"),
     "forge.kind": ("", *FORGES),
-    "buffers.fulfilment": ("placeholder", "native", "balloon"),
+    "buffers.fulfilment": tuple(Fulfilment),
     "placement.mode": ("fast", "optimal"),
     "placement.surge": ("planned", "alone", "all"),
     "logs.form": ("console", "json"),

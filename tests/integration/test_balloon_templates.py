@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import Action, ObjectChange
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
@@ -86,7 +87,10 @@ def test_a_balloon_of_devices_and_huge_pages_is_accepted(api_server: ControlPlan
     """Of these the API server takes no request without its limit."""
     requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}
     demand = Demand(
-        buffer_ref(), desired=1, shape=replace(shape("1"), requests=Resources.parse(requests)), fulfilment="balloon"
+        buffer_ref(),
+        desired=1,
+        shape=replace(shape("1"), requests=Resources.parse(requests)),
+        fulfilment=Fulfilment.BALLOON,
     )
     (item,) = with_balloons(Declared(), [demand], ClusterView(), "pause").manifests
     planned = ObjectChange(item.ref, Action.CREATE, manifest=item.manifest)

@@ -109,12 +109,12 @@ def within_caps(
     end: _Refusal | None = None
     for unit in _units(planned, order, frozenset(whole)):
         nodes = [planned[index] for index in unit.indexes]
-        refusal = account.refusal(unit, nodes)
+        refusal = account.too_large(unit) or end or account.beyond(unit, nodes)
         if refusal is not None:
             refused |= {index: Cut(planned[index], refusal.why, passing=refusal.passing) for index in unit.indexes}
             if not refusal.passing:
                 dropped.update(unit.whole if refusal is end else _dropped(refusal, order))
-                end = refusal
+            end = refusal if refusal.ends_pass else end
             continue
         later.update(unit.indexes[MOST_IN_A_WAVE:])
         account.take(nodes[:MOST_IN_A_WAVE])
@@ -133,13 +133,16 @@ def _dropped(refusal: _Refusal, order: Mapping[ObjectRef, int]) -> Collection[Ob
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """why, passing: as in `Cut`. demands: the demands placed as a whole that it is about. together: any one of them alone might get its
-    nodes."""
+    """why, passing: as in `Cut`."""
 
     why: str
     passing: bool = False
     demands: frozenset[ObjectRef] = frozenset()
+    """Those placed as a whole that it is about."""
     together: bool = False
+    """Whether any one of them alone might get its nodes."""
+    ends_pass: bool = False
+    """Whether it holds for all nodes that come after."""
 
 
 class _Account:
@@ -151,27 +154,30 @@ class _Account:
         self._made = 0
         self._price = standing.price
         self._nodes = dict(standing.nodes)
-        self._end: _Refusal | None = None
 
-    def refusal(self, unit: _Unit, nodes: Sequence[PlannedNode]) -> _Refusal | None:
-        """The cap that these nodes exceed."""
+    def too_large(self, unit: _Unit) -> _Refusal | None:
+        """The cap on the nodes of one request, if it is exceeded."""
+        most = self._caps.nodes_per_request
+        made = self._standing.made
+        demands = frozenset(ref for ref, count in unit.whole.items() if count and count + made.get(ref, 0) > most)
+        if not most or not demands:
+            return None
+        return _Refusal(f"at most {counted(most, 'node')} for one request (caps.nodesPerRequest)", demands=demands)
+
+    def beyond(self, unit: _Unit, nodes: Sequence[PlannedNode]) -> _Refusal | None:
+        """The cap on all nodes or on those of a NodePool that is exceeded with these."""
         caps = self._caps
-        too_large = frozenset(ref for ref, count in unit.whole.items() if self._is_too_large(ref, count))
-        if too_large:
-            why = f"at most {counted(caps.nodes_per_request, 'node')} for one request (caps.nodesPerRequest)"
-            return _Refusal(why, demands=too_large)
         price = sum(node.price for node in nodes)
         alone = bool(unit.whole) and not self._made
         most = caps.new_nodes_per_pass
-        if not self._end and most and not alone and self._made + len(nodes) > most:
-            self._end = _Refusal(f"at most {counted(most, 'node')} made in a pass (caps.newNodesPerPass)", passing=True)
-        if not self._end and caps.price_per_hour and self._price + price > caps.price_per_hour:
+        if most and not alone and self._made + len(nodes) > most:
+            why = f"at most {counted(most, 'node')} made in a pass (caps.newNodesPerPass)"
+            return _Refusal(why, passing=True, ends_pass=True)
+        if caps.price_per_hour and self._price + price > caps.price_per_hour:
             why = f"at most ${caps.price_per_hour:,.2f} an hour for all nodes (caps.pricePerHour)"
             least = min((node.price for node in nodes), default=0.0)
             together = self._price + least <= caps.price_per_hour
-            self._end = _Refusal(why, demands=frozenset(unit.whole), together=together)
-        if self._end:
-            return self._end
+            return _Refusal(why, demands=frozenset(unit.whole), together=together, ends_pass=True)
         by_pool = Counter(node.node_pool for node in nodes)
         full = (
             pool
@@ -185,10 +191,6 @@ class _Account:
         there = (holding.demand for node in nodes if node.node_pool == pool for holding in node.holdings)
         together = self._nodes.get(pool, 0) < caps.nodes_per_pool
         return _Refusal(why, demands=frozenset(unit.whole).intersection(there), together=together)
-
-    def _is_too_large(self, ref: ObjectRef, count: int) -> bool:
-        most = self._caps.nodes_per_request
-        return bool(most and count) and count + self._standing.made.get(ref, 0) > most
 
     def take(self, nodes: Sequence[PlannedNode]) -> None:
         self._made += len(nodes)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import Cost, DemandOutcome, NodeClaimAction, NodeClaimChanges, PendingOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, ZONE_LABEL, Offering
@@ -114,7 +115,7 @@ def test_a_dedicated_buffer_that_its_own_pods_fill_is_not_empty() -> None:
 
 
 def test_headroom_says_nothing_on_capacity_that_others_keep() -> None:
-    native = replace(demand(count=3), groups=(), fulfilment="native", holds_nodes=False)
+    native = replace(demand(count=3), groups=(), fulfilment=Fulfilment.NATIVE, holds_nodes=False)
     assert outcome(native).conditions == ()
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import Cost, DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.timelines import FillPoint, Refill
@@ -124,7 +125,7 @@ def test_what_is_on_a_node_that_is_not_ready_does_not_fill_a_buffer() -> None:
 def test_of_a_buffer_that_is_left_to_an_autoscaler_which_says_nothing_nobody_knows_how_full_it_is() -> None:
     watched = Watched()
     left = outcome(0)
-    watched.see(replace(left, demand=replace(left.demand, fulfilment="native"), conditions=()))
+    watched.see(replace(left, demand=replace(left.demand, fulfilment=Fulfilment.NATIVE), conditions=()))
     assert watched.value("headroom_buffer_fill_ratio") is None
     assert watched.value("headroom_buffer_shortage_age_seconds") == 0
 

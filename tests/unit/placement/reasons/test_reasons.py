@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     NODEPOOL_LABEL,
@@ -147,7 +148,7 @@ GETS_NONE = (
             replace(demand(), ref=ObjectRef("", "Pod", "shop", "api")),
             "Karpenter makes nodes for pods, headroom does not",
         ),
-        (replace(demand(), fulfilment="native"), "new nodes for this buffer are left to whoever keeps it"),
+        (replace(demand(), fulfilment=Fulfilment.NATIVE), "new nodes for this buffer are left to whoever keeps it"),
         (demand(), "headroom makes no new nodes for this demand now"),
     ],
 )

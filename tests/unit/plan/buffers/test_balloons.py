@@ -13,6 +13,7 @@ from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
 from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.buffers import (
     ONE_SHOTS_KEY,
+    Fulfilment,
     OneShot,
     OneShotPlace,
     balloon_of,
@@ -103,7 +104,7 @@ def test_one_that_is_as_it_should_be_is_left_alone_and_another_size_is_applied()
 
 
 def test_it_goes_in_the_plan_that_keeps_the_capacity_otherwise() -> None:
-    assert changed(wanted(fulfilment="placeholder"), view(applied())) == [(WEB, Action.DELETE)]
+    assert changed(wanted(fulfilment=Fulfilment.PLACEHOLDER), view(applied())) == [(WEB, Action.DELETE)]
     assert changed(None, view(applied())) == [(WEB, Action.DELETE)], "the buffer is gone"
     assert changed(wanted(0), view(applied())) == [(WEB, Action.DELETE)]
 
@@ -111,14 +112,14 @@ def test_it_goes_in_the_plan_that_keeps_the_capacity_otherwise() -> None:
 def test_it_stays_until_an_autoscaler_has_the_capacity() -> None:
     reporting = ServingAutoscaler("Karpenter", "karpenter", reports=True)
     there = view(applied())
-    assert changed(wanted(fulfilment="native"), there) == []
-    assert changed(wanted(fulfilment="native", autoscaler=replace(reporting, reports=False)), there) == []
-    assert changed(wanted(fulfilment="native", autoscaler=reporting), there) == [(WEB, Action.DELETE)]
+    assert changed(wanted(fulfilment=Fulfilment.NATIVE), there) == []
+    assert changed(wanted(fulfilment=Fulfilment.NATIVE, autoscaler=replace(reporting, reports=False)), there) == []
+    assert changed(wanted(fulfilment=Fulfilment.NATIVE, autoscaler=reporting), there) == [(WEB, Action.DELETE)]
 
 
 def test_nothing_goes_while_the_size_is_unknown_or_the_cluster_is_not_read_in_full() -> None:
     assert changed(wanted(None), view(applied())) == []
-    assert changed(wanted(fulfilment="placeholder"), view(applied(), complete=False)) == []
+    assert changed(wanted(fulfilment=Fulfilment.PLACEHOLDER), view(applied(), complete=False)) == []
 
 
 def test_what_others_deployed_is_never_taken_for_a_balloon() -> None:
@@ -172,7 +173,7 @@ def edges(
         also = Condition("Fulfilment", ConditionStatus.FALSE, "AlsoServed", "")
         asked = replace(asked, conditions=(also,))
     if native:
-        asked = replace(asked, fulfilment="native", holds_nodes=False)
+        asked = replace(asked, fulfilment=Fulfilment.NATIVE, holds_nodes=False)
     said = {"type": "Fulfilment", "reason": "ServedByAutoscaler"}
     if missing_since is not None:
         since = (NOON - timedelta(seconds=missing_since)).isoformat()

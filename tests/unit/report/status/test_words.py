@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.remembered import WaitingDeletions
@@ -28,7 +29,7 @@ LOST = DemandOutcome(demand("lost", count=4), 4, 0, 0, not_ready=1)
 SUSPENDED = DemandOutcome(replace(demand("suspended", count=4), suspended=True), 0, 0, 4)
 EMPTY = DemandOutcome(demand("empty", count=0), 0, 0, 0)
 NOT_READY = DemandOutcome(replace(demand("not-ready", count=0), desired=None), 0, 0, 0)
-LEFT = DemandOutcome(replace(demand("native", count=3), fulfilment="native"), 3, 0, 0)
+LEFT = DemandOutcome(replace(demand("native", count=3), fulfilment=Fulfilment.NATIVE), 3, 0, 0)
 
 
 def document(*outcomes: DemandOutcome) -> dict[str, Any]:
