@@ -49,6 +49,12 @@ HOLDS_ANNOTATION = "headroom.dev/holds"
 """What a bin was created or held for (`words_of_holdings`): for people to read, and to keep chunks where they are."""
 
 
+def hold_annotations(words: str) -> tuple[tuple[str, str | None], ...]:
+    """Those of a held node or NodeClaim. words: what it holds; "" for one that is released, which loses all of them."""
+    value = "true" if words else None
+    return ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value), (HOLDS_ANNOTATION, words or None))
+
+
 def node_ref(name: str) -> ObjectRef:
     """The Node of that name."""
     return ObjectRef("", "Node", "", name)

@@ -42,6 +42,7 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
     NodePool,
+    hold_annotations,
     node_claim_ref,
     node_ref,
 )
@@ -212,9 +213,7 @@ def _marks(
 
     What holds nothing loses its marks. Only a node's taints can change; a NodeClaim's cannot."""
     for action in actions:
-        value = "true" if action.holdings else None
-        words = words_of_holdings(action.holdings) or None
-        annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value), (HOLDS_ANNOTATION, words))
+        annotations = hold_annotations(words_of_holdings(action.holdings))
         if action.node_claim is not None and action.node_claim in claims:
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
         if action.node is not None and action.node in nodes:

@@ -11,11 +11,10 @@ from datetime import datetime
 
 from reconciler.model.changes import Annotate, NodeClaimAction
 from reconciler.model.nodes import (
-    DO_NOT_DISRUPT,
-    HELD_ANNOTATION,
     HELD_TAINT,
     SCARCE_TAINT,
     NodePool,
+    hold_annotations,
     node_claim_ref,
     node_ref,
 )
@@ -156,7 +155,7 @@ def _deletable(
 
 def releases(view: ClusterView) -> tuple[Annotate, ...]:
     """Removes the mark, the taints, and `do-not-disrupt` where the mark is beside it. A person's own do-not-disrupt stays."""
-    gone = ((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))
+    gone = hold_annotations("")
     reason = "headroom leaves this cluster"
     claims = [node_claim_ref(claim.name) for claim in view.node_claims if claim.is_held]
     nodes = [node_ref(node.name) for node in view.nodes if node.is_held]

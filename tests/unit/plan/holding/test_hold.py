@@ -11,12 +11,12 @@ import pytest
 from reconciler.model.changes import Outcome
 from reconciler.model.nodes import (
     DO_NOT_DISRUPT,
-    HELD_ANNOTATION,
     HELD_TAINT,
     INITIALIZED_LABEL,
     SCARCE_TAINT,
     DisruptionBudget,
     NodePool,
+    hold_annotations,
 )
 from reconciler.model.placement import OccupiedBin
 from reconciler.model.provisioning_requests import reserved_taint
@@ -267,7 +267,7 @@ def test_placeholders_and_nodes_that_were_there_before_are_released() -> None:
     found = releases(view)
     assert [str(write.ref) for write in found] == ["NodeClaim/claim-of-node-1", "Node/before", "Node/node-1"]
     assert [write.taints for write in found] == [(), GONE, GONE]
-    assert {write.annotations for write in found} == {((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))}
+    assert {write.annotations for write in found} == {hold_annotations("")}
 
 
 def test_a_reserved_node_is_everybodys_afterwards_also_one_that_is_not_held() -> None:
@@ -286,7 +286,7 @@ def test_a_cluster_that_was_released_has_nothing_left_to_release() -> None:
     sandbox.add_node("general-1")
     (name,) = sandbox.node_names()
     for write in releases(with_node(name, HELD)):
-        held = tuple((key, "true") for key, _ in write.annotations)
+        held = hold_annotations("2 of CapacityBuffer/shop/web")
         sandbox.write(replace(write, annotations=held, taints=tuple((taint, True) for taint, _ in write.taints)))
     view = sandbox.wait()
     assert HELD_TAINT in sandbox.node(name).taints
@@ -297,4 +297,5 @@ def test_a_cluster_that_was_released_has_nothing_left_to_release() -> None:
     assert HELD_TAINT not in sandbox.node(name).taints
     body = sandbox.cluster.get(node_ref(name))
     assert body is not None
-    assert DO_NOT_DISRUPT not in body["metadata"].get("annotations", {})
+    left = {key for key in body["metadata"].get("annotations", {}) if key == DO_NOT_DISRUPT or "headroom" in key}
+    assert left == set(), "what the daemon writes when it holds a node"
