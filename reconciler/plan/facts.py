@@ -43,7 +43,7 @@ class Facts:
 
     demands: in the order of placement. refused: nodes for requests that are over a cap; those requests are placed without new nodes.
     launches: NodeClaims on their way, and those that failed. departures: nodes that chunks leave for cheaper room, and those where that
-    failed lately. replaced: bins that must hold no more chunks, from `leaving_bins`. edges: instants at which time alone changes the plan.
+    failed lately. leaving: names of bins that take no more chunks, since what they hold moves elsewhere. edges: instants at which time alone changes the plan.
     pods_first: by NodePool, requests of the pods that Karpenter is about to make nodes for.
     waits: pods that may have to wait although their chunks have room. scarce: names of nodes whose room pods
     with few other places need. notes: what else to say of the placement. suspended: nothing is to be written.
@@ -67,7 +67,7 @@ class Facts:
     notes: tuple[str, ...] = ()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     departures: tuple[Departure, ...] = ()
-    replaced: frozenset[str] = frozenset()
+    leaving: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
     edges: tuple[Edge, ...] = ()
     include_pending: bool = False

@@ -76,8 +76,8 @@ class _Tally:
 class Tallies:
     """Chunks of every demand by where they are.
 
-    retry: when offerings that gave no node are tried again, in words. replaced: names of bins whose chunks are moving. Such a bin is their
-    capacity as long as it exists and is not in use. serving: those in use whose room for the chunks is still there.
+    retry: when offerings that gave no node are tried again, in words. leaving: names of bins whose chunks are moving. While such a bin
+    exists and no pod uses it, its chunks count as ready. serving: bins that pods use already and that still have room for their chunks.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Tallies:
         unplaced: Iterable[Unplaced],
         cuts: Iterable[Cut],
         *,
-        replaced: frozenset[str] = frozenset(),
+        leaving: frozenset[str] = frozenset(),
         serving: frozenset[str] = frozenset(),
         later: Iterable[PlannedNode] = (),
         retry: str = "",
@@ -95,7 +95,7 @@ class Tallies:
         """later: nodes of the next waves."""
         self._retry = retry
         self._tallies: dict[ObjectRef, _Tally] = {}
-        self._standing = _standing((item for item in bins if item.name in replaced), serving)
+        self._standing = _standing((item for item in bins if item.name in leaving), serving)
         for item in bins:
             is_on_its_way, is_not_ready = item.is_on_its_way, _is_not_ready(item)
             for holding in (*item.chunks, *item.pods, *item.watched):

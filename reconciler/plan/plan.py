@@ -118,7 +118,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         unused={
             item.name: item.node_claim.why_left
             for item in bins
-            if item.node_claim is not None and item.name in facts.replaced
+            if item.node_claim is not None and item.name in facts.leaving
         },
         local_budgets=facts.local_budgets,
         include_pending=facts.include_pending,
@@ -140,7 +140,7 @@ def _tallies(facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreat
         created,
         facts.placement.unplaced,
         capped.cuts,
-        replaced=facts.replaced,
+        leaving=facts.leaving,
         serving=frozenset(item.name for item in bins if is_serving(item, facts.departures)),
         later=capped.later,
         retry=retry_words(facts.launches, facts.cluster_now),
@@ -226,7 +226,7 @@ def _held(
         bins,
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
-        replaced=frozenset(item.name for item in bins if item.name in facts.replaced and is_awaiting(item)),
+        leaving=frozenset(item.name for item in bins if item.name in facts.leaving and is_awaiting(item)),
         opened=opened(bins, facts.departures, facts.cluster_now),
         rooms=waiting,
         price_of=prices.of,

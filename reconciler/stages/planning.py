@@ -48,7 +48,7 @@ class MakePlan:
     templates: TemplateSource
 
     def run(self, state: PassState) -> PassState:
-        facts = replace(state, price_source=self.catalog.source, replaced=state.prepared.options.leaving)
+        facts = replace(state, price_source=self.catalog.source, leaving=state.prepared.options.leaving)
         templates = self.templates.of(state.tree.files)
         plan = make_plan(facts, self.rules)
         checked = checked_for_plan(plan, templates, read_rendered, state.effective.node_pools)

@@ -50,7 +50,7 @@ def holds(
     *,
     now: datetime,
     node_pools: Mapping[str, NodePool],
-    replaced: frozenset[str],
+    leaving: frozenset[str],
     opened: frozenset[str] = frozenset(),
     rooms: frozenset[str] = frozenset(),
     price_of: PriceOf,
@@ -58,7 +58,7 @@ def holds(
 ) -> Holds:
     """What to protect, release and delete. Nodes that Karpenter did not make, and nodes on their way out, are left alone.
 
-    replaced: bins that chunks had to leave, while the nodes that take their chunks are not there yet: they stay protected. opened: held
+    leaving: bins that chunks had to leave, while the nodes that take their chunks are not there yet: they stay protected. opened: held
     nodes to which Karpenter may move pods at present. rooms: nodes that wait for pods, protected and without a taint. blocked: nothing is
     released or deleted.
     """
@@ -66,27 +66,27 @@ def holds(
     held = tuple(
         _hold(item, price_of, closed=closed)
         for item in own
-        if item.chunks and not _is_held_well(item, closed=(closed := _is_to_be_closed(item, opened)))
+        if item.chunks and not _is_up_to_date(item, closed=(closed := _is_to_be_closed(item, opened)))
     )
     free = [item for item in own if not item.chunks and not item.pods and item.name not in rooms]
-    waiting = [item for item in free if item.name in replaced and item.is_held]
+    waiting = [item for item in free if item.name in leaving and item.is_held]
     staying = {item.name for item in waiting}
-    leaving = [item for item in free if item.name not in staying]
+    empty = [item for item in free if item.name not in staying]
     notes = [f"{item.name} stays protected until the node that replaces it is there" for item in waiting]
     if blocked:
-        due = sum(item.is_held for item in leaving)
+        due = sum(item.is_held for item in empty)
         if due:
             notes.append(f"the release of {counted(due, 'node')} waits")
         return Holds(held, notes=tuple(notes))
-    deleted = _deletable(leaving, bins, node_pools, now)
+    deleted = _deletable(empty, bins, node_pools, now)
     gone = {item.name for item in deleted}
-    release = tuple(_release(item, price_of) for item in leaving if item.is_held and item.name not in gone)
+    release = tuple(_release(item, price_of) for item in empty if item.is_held and item.name not in gone)
     delete = tuple(_delete(item, price_of) for item in deleted)
     return Holds(held, release, delete, tuple(notes))
 
 
-def _is_held_well(item: Bin, *, closed: bool) -> bool:
-    """It is protected. If headroom protects it, its annotation says for what, and its taints keep Karpenter's pods away."""
+def _is_up_to_date(item: Bin, *, closed: bool) -> bool:
+    """Whether nothing has to be written: it is protected, and where the protection is headroom's, annotation and taints are up to date."""
     is_own = all(side.is_held for side in item.sides)
     is_as_closed = (item.is_tainted, item.has_scarce_room) == (closed, closed and item.is_scarce) or item.is_on_its_way
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
@@ -135,11 +135,11 @@ def _delete(item: Bin, price_of: PriceOf) -> NodeClaimAction:
 
 
 def _deletable(
-    leaving: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool], now: datetime
+    empty: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool], now: datetime
 ) -> list[Bin]:
     """Empty placeholders that nobody else would remove, at most as many as the pool's Empty budget allows."""
     by_pool: dict[str, list[Bin]] = {}
-    for item in leaving:
+    for item in empty:
         pool = node_pools.get(item.node_pool)
         unused = item.is_placeholder and not item.in_use and not item.watched
         removable = item.node_claim is not None and unused and not item.is_kept_by_a_person

@@ -51,7 +51,7 @@ def held(
     places: tuple[OccupiedBin, ...] = (),
     *,
     pool: NodePool | None = None,
-    replaced: frozenset[str] = frozenset(),
+    leaving: frozenset[str] = frozenset(),
     blocked: bool = False,
 ) -> Holds:
     pool = pool or node_pool()
@@ -59,7 +59,7 @@ def held(
         all_bins(view, places),
         now=NOW,
         node_pools={pool.name: pool},
-        replaced=replaced,
+        leaving=leaving,
         price_of=lambda _: None,
         blocked=blocked,
     )
@@ -175,7 +175,7 @@ def test_nothing_is_released_while_the_plan_is_blocked() -> None:
 
 
 def test_a_replaced_node_stays_protected_until_its_successor_is_there() -> None:
-    waiting = held(with_node("node-1", HELD), replaced=frozenset({"node-1"}))
+    waiting = held(with_node("node-1", HELD), leaving=frozenset({"node-1"}))
     assert waiting.release == ()
     assert "node-1 stays protected" in waiting.notes[0]
     assert held(with_node("node-1", HELD)).release[0].node == "node-1"
