@@ -17,6 +17,7 @@ from time import monotonic
 from reconciler.daemon.ending import Watchdog, stopped_by_signals
 from reconciler.daemon.timers import Edges, Jobs, Requests
 from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.refs import abridged
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock, PassResult
 from reconciler.telemetry.logs import Log, as_failure, logger, tell
@@ -104,8 +105,7 @@ class Daemon:
         self._watchdog = watchdog or Watchdog()
         self._requests = Requests()
         self._heartbeat = monotonic()
-        self._not_ready = "no pass has succeeded yet"
-        """With the failure of the last one; "" once a pass has succeeded."""
+        self._readiness = False, "no pass has succeeded yet"
 
     # From any thread
 
@@ -157,9 +157,9 @@ class Daemon:
         held_up = self._held_up
         if held_up:
             return False, held_up
-        if self._not_ready and self._leads is False:
+        if self._leads is False and not self._readiness[0]:
             return True, "another replica leads"
-        return not self._not_ready, self._not_ready or "ok"
+        return self._readiness
 
     @property
     def _held_up(self) -> str:
@@ -335,10 +335,11 @@ class Daemon:
             self._agenda.ended(self._clock.now(), failure)
             self._watchdog.rest()
             self._requests.pass_ended(asked)
-            if result.failure is not None and self._not_ready:
-                self._not_ready = f"no pass has succeeded yet: {result.failure.message}"
-            elif result.plan is not None:
-                self._not_ready = ""
+            if result.failure is None and result.plan is not None:
+                why_not = abridged(result.plan.blocked, 1)
+                self._readiness = True, f"ok, but nothing is deleted or released: {why_not}" if why_not else "ok"
+            elif result.failure is not None and not self._readiness[0]:
+                self._readiness = False, f"no pass has succeeded yet: {result.failure.message}"
         self._edges.look_from(began)  # not from now, since an edge of a new commit may have come during the pass
         try:
             self._listeners.on_result(trigger, result)

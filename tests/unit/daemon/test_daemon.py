@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from queue import Queue
 from typing import Any
@@ -18,6 +19,8 @@ from reconciler.timetable.agenda import Pacing, Trigger
 from tests.fakes.passes import wrote
 from tests.plans import full_plan
 from tests.unit.daemon.running import PATIENCE, Passes, Running
+
+PLAN = replace(full_plan(), blocked=())
 
 
 def test_it_makes_a_pass_at_the_start_and_one_after_each_change() -> None:
@@ -198,7 +201,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 def test_it_is_ready_once_a_pass_has_succeeded() -> None:
     told = Queue[Trigger]()
     with Running(
-        Passes(PassResult(failure=Transient("no answer")), PassResult(plan=full_plan())),
+        Passes(PassResult(failure=Transient("no answer")), PassResult(plan=PLAN)),
         on_result=lambda trigger, _result: told.put(trigger),
         pacing=Pacing(retry_first=timedelta(0)),
         is_leader=lambda: True,
@@ -209,16 +212,27 @@ def test_it_is_ready_once_a_pass_has_succeeded() -> None:
         assert running.daemon.health() == (True, "ok")
 
 
-@pytest.mark.parametrize("plan", [None, full_plan()], ids=["no plan", "nothing could be written"])
-def test_before_that_it_says_what_is_missing(plan: Plan | None) -> None:
+@pytest.mark.parametrize(
+    ("plan", "failure", "readiness"),
+    [
+        (None, Transient("no answer"), (False, "no pass has succeeded yet: no answer")),
+        (PLAN, Transient("no answer"), (False, "no pass has succeeded yet: no answer")),
+        (
+            replace(PLAN, blocked=("pods cannot be watched", "nodes cannot be watched")),
+            None,
+            (True, "ok, but nothing is deleted or released: pods cannot be watched and 1 more"),
+        ),
+    ],
+    ids=["no plan", "nothing could be written", "nothing may be deleted"],
+)
+def test_it_says_what_is_missing(plan: Plan | None, failure: Failure | None, readiness: tuple[bool, str]) -> None:
     """It was ready as soon as there was a plan, though the API server answered to no write."""
     told = Queue[Trigger]()
     with Running(
-        Passes(PassResult(plan=plan, failure=Transient("no answer"))),
-        on_result=lambda trigger, _result: told.put(trigger),
+        Passes(PassResult(plan=plan, failure=failure)), on_result=lambda trigger, _result: told.put(trigger)
     ) as running:
         told.get(timeout=PATIENCE)
-        assert running.daemon.readiness() == (False, "no pass has succeeded yet: no answer")
+        assert running.daemon.readiness() == readiness
 
 
 def test_while_nobody_is_known_to_lead_it_is_not_ready_and_says_why() -> None:
@@ -226,7 +240,7 @@ def test_while_nobody_is_known_to_lead_it_is_not_ready_and_says_why() -> None:
     trouble = ""
     told = Queue[Trigger]()
     with Running(
-        Passes(PassResult(plan=full_plan())),
+        Passes(PassResult(plan=PLAN)),
         on_result=lambda trigger, _result: told.put(trigger),
         is_leader=lambda: not trouble,
         trouble=lambda: trouble,
@@ -244,7 +258,7 @@ def test_while_a_pass_is_held_up_it_is_not_ready_but_healthy() -> None:
     """An API server that accepts connections and never answers was told as ready."""
     passed = 0.0
     told = Queue[Trigger]()
-    passes = Passes(PassResult(plan=full_plan()))
+    passes = Passes(PassResult(plan=PLAN))
     with Running(
         passes, on_result=lambda trigger, _result: told.put(trigger), watchdog=Watchdog(seconds=lambda: passed)
     ) as running:
