@@ -82,14 +82,13 @@ HOST_ROW, RULE_CODE, BOUND = range(3)
 """Rows of `rules`."""
 EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
 """Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it; all of it without pods."""
-TEMPLATE, POSITION, TYPE, ROW, PRICE, LEAST = range(6)
+TEMPLATE, POSITION, TYPE, ROW, PRICE = range(5)
 """Rows of `marks`. TEMPLATE: number of the node template. POSITION: which of its types the node would be bought as. TYPE, ROW: that type
-and its cheapest row of the catalog, both numbered through all NodePools. PRICE: of that row, in billionths of a USD an hour. LEAST:
-a lower bound on the price per chunk if the node is made larger, while chunks of one batch are placed."""
+and its cheapest row of the catalog, both numbered through all NodePools. PRICE: of that row, in billionths of a USD an hour."""
 START, END, POOL = range(3)
 """Rows of `spans`: where the types of a node template begin and end in the line, and its NodePool."""
-TYPES, TYPE_ROWS, TYPE_PRICES = range(3)
-"""Rows of `line`: the types of all node templates, the cheapest row of each, and its price."""
+TYPES, TYPE_ROWS, TYPE_PRICES, LEAST_NET = range(4)
+"""Rows of `line`: the types of all node templates, the cheapest row of each, its price, and the least net price from this type on."""
 ABLE, FITS, NODES, COUNTS, NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION = range(7)
 """Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. The other rows describe the nodes that were chosen.
 NODES, COUNTS: which node, and how many chunks. NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION: what it is and was (-1: it did not exist)."""
@@ -105,11 +104,12 @@ ROUNDING = 1e-9
 Flags: TypeAlias = NDArray[np.bool_]
 Fractions: TypeAlias = NDArray[np.float64]
 
-NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Fractions, Fractions]
-"""found, marks, loads, spans, line, room, worth, discounts. found: rows × planned nodes, to write to. marks: rows × planned nodes, what each node is. loads:
-parts × planned nodes × resources, what is on each. spans: rows × node templates. line: rows × types of all templates. room: types ×
-resources. worth: by resource, what a unit of free room is worth. discounts: by type, what its room takes off its price where a node is
-made or made larger. Both are in billionths of a USD an hour."""
+NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Fractions, Fractions, Fractions]
+"""found, marks, loads, spans, line, room, worth, discounts, least. found: rows × planned nodes, to write to. marks: rows × planned nodes, what
+each node is. loads: parts × planned nodes × resources, what is on each. spans: rows × node templates. line: rows × types of all templates.
+room: types × resources. worth: by resource, what a unit of free room is worth. discounts: by type, what its room takes off its price where
+a node is made or made larger. Both are in billionths of a USD an hour. least: by planned node, a lower bound on the price per chunk if the
+node is made larger, while chunks of one batch are placed."""
 ChunkArrays: TypeAlias = tuple[Numbers, int, int]
 """request, part, counted: what a chunk asks for, the part of `loads` as which it counts, and the part that counts against its room."""
 HostArrays: TypeAlias = tuple[Numbers, int, Numbers, Numbers]

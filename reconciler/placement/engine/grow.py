@@ -8,7 +8,6 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.arrays import (
     COUNTS,
     KEPT,
-    LEAST,
     NEXT_NOTE,
     NODES,
     ROUNDING,
@@ -53,7 +52,7 @@ def enlarge(
     joined = within_pools(state, joining(state, task, relaxation).joined(), pools)
     limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
-    planned.marks[LEAST] = 0
+    planned.least[:] = 0
     # The loop returns numpy integers when it is not compiled. They must not leave the arrays.
     index, chunks, instance_type = map(
         int,

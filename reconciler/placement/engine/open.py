@@ -20,8 +20,8 @@ from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.fill import Task, rule_caps
 from reconciler.placement.engine.grow import enlarge, fill_planned, serve
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price, net_prices
-from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
+from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
+from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate, net_prices
 
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:

@@ -132,7 +132,8 @@ class State:
         worth, discounts = worth_of_room(offers, self.templates.room, requests * counts[:, None])
         if self.near_limits:
             worth[:], discounts[:] = 0, 0
-        self.planned = PlannedNodes(self.templates, worth, discounts, kernel)
+        self.templates.discounts = discounts
+        self.planned = PlannedNodes(self.templates, worth, kernel)
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
         self._kept: dict[tuple[object, ...], Any] = {}

@@ -18,6 +18,9 @@ WORTH_COMPILING = 400
 CHUNKS_WORTH_COMPILING = 4000
 """The same for the number of chunks of one batch times the nodes they may join."""
 
+_INLINED = frozenset({"allowed", "cap_on", "fits_in", "holds", "is_within", "net"})
+"""Loops that are compiled into those that call them: a call with arrays takes longer than they do."""
+
 not_cached: list[str] = []
 """The loops that no cache had, so that this process compiles them: for messages, since that takes half a minute."""
 
@@ -32,10 +35,11 @@ def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
         return None
 
     def jitted(loop: Callable[..., Any]) -> Callable[..., Any]:
+        how = "always" if loop.__name__.rpartition("_")[0] in _INLINED else "never"
         try:
-            found: Any = njit(cache=True, nogil=True)(loop)
+            found: Any = njit(cache=True, nogil=True, inline=how)(loop)
         except RuntimeError:  # no folder for the cache is writable
-            found = njit(cache=False, nogil=True)(loop)
+            found = njit(cache=False, nogil=True, inline=how)(loop)
             not_cached.append(loop.__name__)
         else:
             found._cache.load_overload = _whole(found._cache.load_overload, loop.__name__)  # noqa: SLF001 - numba has no setting for it

@@ -19,7 +19,7 @@ from reconciler.placement.arrays import (
     HOST_ROW,
     KEPT,
     LEAN,
-    LEAST,
+    LEAST_NET,
     MINIMUM,
     MOST_WORTH,
     NEXT_NEW,
@@ -107,16 +107,16 @@ def is_within(capacities: Numbers, spare: Numbers, pool: int, then: int, charges
 
 def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
     """Gives a node the template `number` and the type at this position in the line."""
-    _, marks, _, spans, line, _, _, _ = nodes
+    _, marks, _, spans, line, _, _, _, least = nodes
     marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node] = number, at - spans[START, number], line[TYPES, at]
-    marks[ROW, node], marks[PRICE, node], marks[LEAST, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0
+    marks[ROW, node], marks[PRICE, node], least[node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0.0
 
 
 def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, wanted: int) -> None:
     """Adds chunks to one node, which has the template `number` from now on, and the type `wanted` of it; KEPT: the one that it has.
 
     Where the template does not have that type, or it is too small, the node gets the cheapest that holds its chunks."""
-    _, marks, loads, spans, line, room, _, _ = nodes
+    _, marks, loads, spans, line, room, _, _, _ = nodes
     request, part, _ = chunk
     for column in range(len(request)):
         loads[part, node, column] += request[column] * count
@@ -181,7 +181,7 @@ def choose(  # noqa: C901 - one loop, as above
     They are filled one after the other: the one whose free room is worth least comes first, of equals the first. Where one node is to
     take them, it is the one that takes most of them.
     """
-    found, marks, loads, _, _, room, worth, _ = nodes
+    found, marks, loads, _, _, room, worth, _, _ = nodes
     request, _, counted = chunk
     hosts, base, rules, more = caps
     fits, able, template, instance_type, row = found[FITS], found[ABLE], marks[TEMPLATE], marks[TYPE], marks[ROW]
@@ -230,27 +230,28 @@ def cheapest(  # noqa: C901, PLR0912 - as above
     """(node, chunks, type) of the growth that costs least per chunk: its price, less what the room is worth that it adds. The node is
     -1 if none is below the limit. See `grow.py`.
 
-    Nodes whose LEAST is too dear are skipped. With fewer chunks no growth costs less per chunk, so LEAST holds for later calls."""
-    _, marks, loads, spans, line, room, _, discounts = nodes
+    Nodes whose least is too dear are skipped. With fewer chunks no growth costs less per chunk, so it holds for later calls."""
+    _, marks, loads, spans, line, room, _, discounts, bounds = nodes
     hosts, base, rules, more = caps
     capacities, spare, charged = limits
     by_type, all_counts = len(charged) == 0, chunk[2] == USED
     charges = capacities if by_type else charged
     template, instance_type, price = marks[TEMPLATE], marks[TYPE], marks[PRICE]
-    bounds, used, taken, request = marks[LEAST], loads[USED], loads[chunk[2]], chunk[0]
-    most_off = discounts.max() if len(discounts) > 0 else 0.0
-    starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
+    used, taken, request = loads[USED], loads[chunk[2]], chunk[0]
+    starts, ends, types, prices, least = spans[START], spans[END], line[TYPES], line[TYPE_PRICES], line[LEAST_NET]
     best, best_each, best_chunks, best_type = -1, limit, 0, -1
     for node in range(planned):
         if bounds[node] >= best_each:
             continue
-        bounds[node] = PLENTY
+        bounds[node] = np.inf
         after = joined[template[node]]
         if after < 0:
             continue
         end, before = ends[after], price[node]
         net_before = net(before, discounts[instance_type[node]])
-        low = starts[after]
+        low = min(starts[after] + marks[POSITION, node], end)
+        while low > starts[after] and prices[low - 1] >= before:
+            low -= 1
         while low < end and prices[low] < before:
             low += 1
         cap = min(count, cap_on(hosts, base + node, rules))
@@ -262,9 +263,9 @@ def cheapest(  # noqa: C901, PLR0912 - as above
         for at in range(low, end):
             if after == template[node] and types[at] == instance_type[node]:
                 continue
-            growth = max(0.0, net(prices[at], most_off) - net_before)
+            growth = max(0.0, least[at] - net_before)
             if growth >= best_each * cap or growth > node_each * cap * (1 + ROUNDING):
-                bounds[node] = int(growth / cap)
+                bounds[node] = growth / cap
                 break
             growth = max(0.0, net(prices[at], discounts[types[at]]) - net_before)
             amount = fits_in(room, types[at], taken, node, request, cap)
@@ -277,7 +278,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
             if each < node_each or (each == node_each and amount > node_chunks):
                 node_each, node_chunks, node_type = each, amount, types[at]
         if node_chunks > 0:
-            bounds[node] = min(bounds[node], int(node_each))
+            bounds[node] = min(bounds[node], node_each)
         if node_each < best_each:
             best, best_each, best_chunks, best_type = node, node_each, node_chunks, node_type
     return best, best_chunks, best_type
@@ -303,7 +304,7 @@ def serve(
 
     Returns how many nodes were filled, how many took chunks in all (none counted twice), and what comes next (NEXT_NEW, …).
     """
-    found, marks = nodes[0], nodes[1]
+    found, marks, bounds = nodes[0], nodes[1], nodes[8]
     joined, growing, bought_as, prices, new = options
     number = 0
     if len(joined) > 0:
@@ -313,7 +314,7 @@ def serve(
         node, chunks = found[NODES, index], found[COUNTS, index]
         add_found(nodes, chunk, index, node, chunks, joined[marks[TEMPLATE, node]], KEPT)
         count -= chunks
-    marks[LEAST, :planned] = 0
+    bounds[:planned] = 0.0
     while count > 0:
         limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
         node, chunks, instance_type = cheapest(nodes, chunk, caps, limits, growing, planned, count, limit)

@@ -9,7 +9,6 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.arrays import (
     EMPTY,
-    LEAST,
     MINIMUM,
     RUNNING,
     START,
@@ -41,12 +40,12 @@ class PlannedNodes:
     (5, rows, resources). used: all of it together. worth, discounts: see `arrays.py`. census: by number of a template, how many nodes have it.
     """
 
-    def __init__(self, templates: NodeTemplates, worth: Fractions, discounts: Fractions, kernel: Kernel) -> None:
+    def __init__(self, templates: NodeTemplates, worth: Fractions, kernel: Kernel) -> None:
         self.templates = templates
         self.kernel = kernel
         self.count = 0
         self._columns = len(worth)
-        self.worth, self.discounts = worth, discounts
+        self.worth, self.discounts = worth, templates.discounts
         self.census: dict[int, int] = {}
         self.census_version = 0
         """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
@@ -57,12 +56,13 @@ class PlannedNodes:
 
     def _make_rows(self, rows: int) -> None:
         """Allocates unused rows in the arrays that the loops take. The other attributes are views of them."""
-        self.marks: Numbers = np.zeros((6, rows), dtype=np.int64)
+        self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
         self.marks[TEMPLATE] = -1
         self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
         self.found: Numbers = np.zeros((7, rows), dtype=np.int64)
-        self.template, self.position, self.type, self.row, self.price = self.marks[:LEAST]
+        self.template, self.position, self.type, self.row, self.price = self.marks
         self.used = self.loads[USED]
+        self.least: Fractions = np.zeros(rows)
 
     @property
     def total_price(self) -> int:
@@ -73,7 +73,8 @@ class PlannedNodes:
     def arrays(self) -> NodeArrays:
         """As the loops take them; new ones whenever rows or templates are added."""
         lines = self.templates
-        return (self.found, self.marks, self.loads, lines.spans, lines.line, lines.room, self.worth, self.discounts)
+        of_types = lines.spans, lines.line, lines.room, self.worth, self.discounts
+        return (self.found, self.marks, self.loads, *of_types, self.least)
 
     def add(
         self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int], wanted: int

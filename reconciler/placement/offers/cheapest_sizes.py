@@ -137,12 +137,6 @@ def worth_of_room(offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions
     return worth, np.maximum(rooms, 0) @ worth
 
 
-def net_prices(prices: Numbers, discounts: Fractions) -> Numbers:
-    """Prices of types less what their room is worth, by type; PLENTY where a type is not sold."""
-    net = np.maximum(prices * (1 - MOST_WORTH), prices - discounts)
-    return np.where(prices < PLENTY, net, PLENTY).astype(np.int64)
-
-
 def _sold(offers: Sequence[PoolOffers]) -> tuple[Fractions, Fractions]:
     """Price and room of each type that a pool sells, at its cheapest."""
     prices, rooms = [], []

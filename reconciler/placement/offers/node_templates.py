@@ -15,7 +15,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.placement.arrays import PLENTY, Amounts, Numbers
+from reconciler.placement.arrays import MOST_WORTH, PLENTY, Amounts, Fractions, Numbers
 from reconciler.placement.batches import Needs, NodeTerm, RelaxationStep
 from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.constraints.min_values import LeastList, least_list
@@ -145,10 +145,16 @@ class NodeTemplate:
         return np.asarray((self.room[None, :, :] >= used[:, None, :]).all(axis=2).argmax(axis=1), dtype=np.int64)
 
 
+def net_prices(prices: Numbers, discounts: Fractions) -> Numbers:
+    """Prices of types less what their room is worth, by type; PLENTY where a type is not sold."""
+    net = np.maximum(prices * (1 - MOST_WORTH), prices - discounts)
+    return np.where(prices < PLENTY, net, PLENTY).astype(np.int64)
+
+
 class NodeTemplates:
     """All templates of one placement by number, with their types in one line for loops over many nodes.
 
-    line: types, rows (both numbered through all pools) and prices of all templates; shape (3, total types of the templates).
+    line: types, rows (both numbered through all pools), prices and least net prices of all templates; shape (4, total types of the templates).
     spans: where the types of a template begin and end in the line, and its pool; shape (3, templates).
     room: of all types of all pools, shape (types, resources). type_base, row_base: by pool, the number of its first type and row.
     """
@@ -170,7 +176,9 @@ class NodeTemplates:
             np.concatenate(rooms) if rooms else np.zeros((0, columns), dtype=np.int64)
         )
         self.spans: Numbers = np.zeros((3, 0), dtype=np.int64)
-        self.line: Numbers = np.zeros((3, 0), dtype=np.int64)
+        self.line: Numbers = np.zeros((4, 0), dtype=np.int64)
+        self.discounts: Fractions = np.zeros(len(self.room))
+        """By type, what its room takes off its price (see `arrays.py`). Set before the first template is made."""
 
     def get(
         self, pool: int, rows: Mask, own: Requirements, wanted: Requirements, own_taint: Taint | None
@@ -218,8 +226,11 @@ class NodeTemplates:
             own_taint=own_taint,
         )
         self.list.append(made)
-        types_and_rows = (made.types + self.type_base[pool], made.type_rows + self.row_base[pool], made.type_prices)
-        self.line = np.concatenate([self.line, np.array(types_and_rows, dtype=np.int64)], axis=1)
+        types, rows_sold = made.types + self.type_base[pool], made.type_rows + self.row_base[pool]
+        net = net_prices(made.type_prices, self.discounts[types])
+        least = np.minimum.accumulate(net[::-1])[::-1]
+        line = np.array((types, rows_sold, made.type_prices, least), dtype=np.int64)
+        self.line = np.concatenate([self.line, line], axis=1)
         span = np.array([[made.start], [self.line.shape[1]], [pool]], dtype=np.int64)
         self.spans = np.concatenate([self.spans, span], axis=1)
         return made
