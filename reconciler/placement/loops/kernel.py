@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pickle import UnpicklingError
 from types import FunctionType
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 from reconciler.placement import arrays
@@ -35,7 +35,7 @@ def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
         return None
 
     def jitted(loop: Callable[..., Any]) -> Callable[..., Any]:
-        how = "always" if loop.__name__.rpartition("_")[0] in _INLINED else "never"
+        how: Literal["always", "never"] = "always" if loop.__name__.rpartition("_")[0] in _INLINED else "never"
         try:
             found: Any = njit(cache=True, nogil=True, inline=how)(loop)
         except RuntimeError:  # no folder for the cache is writable
