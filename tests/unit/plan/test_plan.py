@@ -67,7 +67,7 @@ def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replac
     asked: dict[str, Any] = {
         "demands": (demand(),),
         "placement": Placement(planned=(planned(chunks(3)), planned(chunks(1, "other")))),
-        "replaced": frozenset({"node-1"}),
+        "leaving": frozenset({"node-1"}),
     }
     view = with_node("node-1", HELD)
     names = [creation.name for creation in plan(view, **asked).node_claims.create]
