@@ -16,8 +16,8 @@ import click
 
 from reconciler.model.quantity import whole_number
 from reconciler.report.escaping import Paint, plain
-from reconciler.settings.load import ClusterSettings, load_one, load_served, load_settings
-from reconciler.settings.settings import Settings
+from reconciler.settings.load import load_one, load_served, load_settings
+from reconciler.settings.settings import ClusterSettings, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 

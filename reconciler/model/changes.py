@@ -15,7 +15,7 @@ from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, Unplac
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import Departure, WaitingDeletions
 from reconciler.model.requirements import Taint
-from reconciler.model.schedules import Edge, PoolBudgets
+from reconciler.model.schedules import Edge, PoolBudgets, ScheduleOutcome
 from reconciler.model.view import Manifest
 
 
@@ -173,17 +173,6 @@ class StaticPoolChange:
     instance_type: str = ""
     price: float | None = None
     never: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleOutcome:
-    """A schedule's value at the pass's instant, in replicas, and the next value that differs; None if it never changes again."""
-
-    namespace: str
-    name: str
-    current_value: int
-    next_value: int | None
-    next_value_time: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,17 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleOutcome:
+    """A schedule's value at the pass's instant, in replicas, and the next value that differs; None if it never changes again."""
+
+    namespace: str
+    name: str
+    current_value: int
+    next_value: int | None
+    next_value_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """An instant at which what is declared changes. why: the reason in words, for status and logs."""
 

@@ -11,9 +11,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
-from reconciler.model.changes import BudgetOutcome, ScheduleOutcome
+from reconciler.model.changes import BudgetOutcome
 from reconciler.model.refs import ObjectRef
-from reconciler.model.schedules import Schedule
+from reconciler.model.schedules import Schedule, ScheduleOutcome
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import abridged
-from reconciler.settings.settings import Settings, setting_names
+from reconciler.settings.settings import ClusterSettings, Settings, setting_names
 
 _CHOICES = {
     "dialect": ("karpenter", "ca"),
@@ -296,14 +296,6 @@ OF_PROCESS = ("listen", "allowed_hosts", "webhooks", "logs")
 """Settings that a process has once, whatever it serves."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MOST_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
-    """One cluster. name: for pages, logs and metrics, unique in the process; "" for the only one."""
-
-    name: str
-    settings: Settings
 
 
 def load_served(

@@ -233,3 +233,11 @@ def _leaves(owner: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any
             yield from _leaves(kind, f"{prefix}{item.name}.")
         else:
             yield prefix + item.name, item
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """One cluster. name: for pages, logs and metrics, unique in the process; "" for the only one."""
+
+    name: str
+    settings: Settings

@@ -15,13 +15,13 @@ from typing import Any
 
 from reconciler.model.autoscalers import ASKED_AFTER, CORRECTED_AFTER, ServingAutoscaler, condition_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, EXPIRED, FULFILLED, Fulfilment, virtual_labels
-from reconciler.model.changes import Action, ApplyStatus, DemandOutcome, Plan, ScheduleOutcome
+from reconciler.model.changes import Action, ApplyStatus, DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.marks import is_own
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.provisioning_requests import Phase
 from reconciler.model.refs import ObjectRef
-from reconciler.model.schedules import schedule_ref_of
+from reconciler.model.schedules import ScheduleOutcome, schedule_ref_of
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.buffers.keeping import also_served
 

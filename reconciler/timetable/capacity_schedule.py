@@ -18,8 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from reconciler.model.changes import ScheduleOutcome
-from reconciler.model.schedules import Schedule
+from reconciler.model.schedules import Schedule, ScheduleOutcome
 from reconciler.model.timelines import Collision, ScheduleSpan, ScheduleTimeline
 from reconciler.timetable.activity import (
     LONGEST_GAP,

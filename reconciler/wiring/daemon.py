@@ -27,8 +27,7 @@ from reconciler.model.refs import abridged
 from reconciler.ports import Clock, Cluster, PassResult
 from reconciler.report.plan.page import pass_text
 from reconciler.report.status.document import Seen
-from reconciler.settings.load import ClusterSettings
-from reconciler.settings.settings import Settings
+from reconciler.settings.settings import ClusterSettings, Settings
 from reconciler.source.state import LatestTree
 from reconciler.telemetry.gauges import ScheduledCapacity
 from reconciler.telemetry.last_pass import LastPass

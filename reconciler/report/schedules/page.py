@@ -15,10 +15,9 @@ from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.refs import DEFAULT_NAMESPACE
-from reconciler.model.schedules import MONTHS, NO_PLACES, WEEKDAYS, Schedule, TimePattern
+from reconciler.model.schedules import MONTHS, NO_PLACES, WEEKDAYS, Schedule, ScheduleOutcome, TimePattern
 from reconciler.model.timelines import Collision, ScheduleTimeline
 from reconciler.report.drawing.svg import (
     Drawing,

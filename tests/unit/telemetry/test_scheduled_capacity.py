@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.refs import ObjectRef
-from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.model.schedules import Behavior, Schedule, ScheduleOutcome, TimePattern
 from reconciler.ports import PassResult
 from reconciler.telemetry.gauges import PassGauges, ScheduledCapacity
 from reconciler.timetable.capacity_schedule import state_at

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.model.changes import DemandOutcome, Outcome, Plan, ScheduleOutcome
+from reconciler.model.changes import DemandOutcome, Outcome, Plan
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import RequestRecord
-from reconciler.model.schedules import Edge
+from reconciler.model.schedules import Edge, ScheduleOutcome
 from reconciler.report.status.clusters import clusters_page, clusters_text
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
 from reconciler.report.status.text import daemon_status_text
