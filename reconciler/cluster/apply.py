@@ -198,7 +198,7 @@ def carry_out(
             write(index)
     deletions = pending.indexes(lambda write: isinstance(write, Delete))
     memory = forget(memory, [item.write.ref.name for item in pending.results() if not item.ok])
-    left = record.left(pending.results(), parent)
+    left = record.left(pending.results())
     failure = failure or record.write(grown if deletions else left, memory)
     for index in deletions:
         if failure:
@@ -206,7 +206,7 @@ def carry_out(
         else:
             write(index)
     if deletions and not failure:
-        record.write(record.left(pending.results(), parent), memory)
+        record.write(record.left(pending.results()), memory)
     return ChangeSet((*pending.results(), *record.failures))
 
 
@@ -302,13 +302,13 @@ class _Record:
         kinds, namespaces = self._extent_of({*self._members, *refs})
         return (self._extent[0] | kinds, self._extent[1] | namespaces)
 
-    def left(self, results: Iterable[WriteResult], parent: InventoryParent) -> Extent:
+    def left(self, results: Iterable[WriteResult]) -> Extent:
         """The extent after these results. A member counts if its deletion failed, or if it may have been created."""
         members = set(self._members)
         for result in results:
             if isinstance(result.write, Delete) and result.ok:
                 members.discard(result.write.ref)
-            elif _is_member(result.write, parent) and (result.ok or result.outcome is Outcome.FAILED):
+            elif _is_member(result.write, self._parent) and (result.ok or result.outcome is Outcome.FAILED):
                 members.add(result.write.ref)
         return self._extent_of(members)
 

@@ -144,8 +144,7 @@ class PullRequestProposals:
         where = self._settings.path.strip("/") or self._cluster
         title = f"Capacity of {where}, rendered from {short_revision(state.revision)}"
         page = plan_page(state.plan, cluster=self._cluster)
-        page["notes"] = [*state.waiting, *page["notes"]]
-        body = rendered_page("report.md.j2", page)
+        body = rendered_page("report.md.j2", replace(page, notes=[*state.waiting, *page.notes]))
         proposal = Proposal(settings.branch, settings.base, title, body)
         branch = WrittenBranch(self._settings.repository, settings.branch, git_options(self._settings))
         with _opened(self._settings) as forge:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from reconciler.comparison import Comparison
 from reconciler.files import packaged_texts
@@ -22,7 +21,7 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems
 from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import PAGE_FILTERS, page_value
-from reconciler.report.plan.rows import trimmed
+from reconciler.report.plan.rows import Page, trimmed
 from reconciler.report.plan.words import sample_words
 from reconciler.settings.settings import Settings
 from reconciler.wiring.inputs import ReportedCluster
@@ -33,15 +32,17 @@ _ROWS = (60, 30, 15, 8, 4, 2, 1, 0)
 _MARKDOWN = "report.md.j2"
 
 
-def rendered_page(name: str, page: Mapping[str, object]) -> str:
+def rendered_page(name: str, page: Page | Mapping[str, object]) -> str:
     """One of the packaged pages: `report.html.j2`, `schedule.html.j2`, … A Markdown report keeps below `MOST_BYTES`. Its lists are
     shortened until it does, and say by how much. The summary stays whole, and so does every other page."""
     templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
-    if name != _MARKDOWN:
+    if not isinstance(page, Page):
         return templates.render(name, page, most_output=MOST_PAGE)
+    if name != _MARKDOWN:
+        return templates.render(name, page.values, most_output=MOST_PAGE)
     text = ""
     for most in _ROWS:
-        text = templates.render(name, trimmed(page, most), most_output=MOST_PAGE)
+        text = templates.render(name, trimmed(page, most).values, most_output=MOST_PAGE)
         if len(text.encode()) < MOST_BYTES:
             break
     return text
@@ -81,11 +82,11 @@ class PullRequestReport:
         change = comparison.change
         page = _page(comparison, cluster, self.whole)
         commit = self.head_commit or _commit_of(change.head.revision)
-        words = change.failed_gates[0] if change.failed_gates else str(page["summary"])
+        words = change.failed_gates[0] if change.failed_gates else page.summary
         publication = Publication(
             Report(self.settings.path.strip("/"), self.made, commit, rendered_page("report.md.j2", page)),
             CommitStatus(self._context, _state(change), words, self.url),
-            str(page["summary"]),
+            page.summary,
             tuple(_annotations(change)),
         )
         silent = is_too_little(change, self.above) and (change.has_changes or not self.unchanged_too)
@@ -167,7 +168,7 @@ def complete_page(comparison: Comparison, cluster: ReportedCluster) -> str:
     return rendered_page("report.html.j2", _page(comparison, cluster))
 
 
-def _page(comparison: Comparison, cluster: ReportedCluster, whole: str = "") -> dict[str, Any]:
+def _page(comparison: Comparison, cluster: ReportedCluster, whole: str = "") -> Page:
     return difference_page(
         comparison.change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=comparison.timelines, whole=whole
     )

@@ -14,6 +14,7 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
 from reconciler.report.plan.rows import (
+    Page,
     action_row,
     creation_row,
     findings_listing,
@@ -44,38 +45,37 @@ def difference_page(
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
     zone: tzinfo | None = None,
     whole: str = "",
-) -> dict[str, Any]:
+) -> Page:
     """The same structure as `plan_page`, for what merging would change. timelines: the base's and the head's.
 
     whole: the address of the complete report, "" if there is none. snapshot: in words, the published snapshot that both were planned with.
     """
     place, sample = zone or local_zone(change.head.now), sample_words(change.base, change.head)
     demands = grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])
-    return {
-        "title": f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
-        "heading": title(change),
-        "is_refused": bool(change.conflicts or change.failed_gates),
-        "revision": change.head_name,
-        "base": change.base_name,
-        "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
-        "summary": headline(change, zone),
-        "verdict": verdict(change),
-        "warnings": [*filter(None, [sample]), *(f"Not kept: {sentence}" for sentence in change.failed_gates)],
-        "has_changes": change.has_changes,
-        "cost": _cost_words(change),
-        "assumptions": assumptions(change),
-        "demands": listing(demands, note=_CHUNK if demands else ""),
-        "sections": [item for item in _sections(change, zone) if item["count"]],
-        "findings": [
+    return Page(
+        title=f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
+        heading=title(change),
+        is_refused=bool(change.conflicts or change.failed_gates),
+        revision=change.head_name,
+        base=change.base_name,
+        when=", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
+        summary=headline(change, zone),
+        verdict=verdict(change),
+        warnings=[*filter(None, [sample]), *(f"Not kept: {sentence}" for sentence in change.failed_gates)],
+        cost=_cost_words(change),
+        assumptions=assumptions(change),
+        demands=listing(demands, note=_CHUNK if demands else ""),
+        sections=[item for item in _sections(change, zone) if item["count"]],
+        findings=[
             findings_listing("New findings", change.new_findings),
             findings_listing(f"Errors that {change.base_branch} has too", change.left_errors),
             findings_listing("Findings that merging fixes", change.fixed_findings),
         ],
-        "whole": whole,
-        "notes": notes(change),
-        "week": None if timelines is None else change_rows(*timelines, place),
-        "week_chart": "" if timelines is None else difference_chart(*timelines, zone=place),
-    }
+        whole=whole,
+        notes=notes(change),
+        week=None if timelines is None else change_rows(*timelines, place),
+        week_chart="" if timelines is None else difference_chart(*timelines, zone=place),
+    )
 
 
 def notes(change: Difference) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
 
 from reconciler.model.changes import Action, ChangeSet, DemandOutcome, NodeClaimCreation, Outcome, PendingOutcome, Plan
 from reconciler.model.demand import Keeper
@@ -16,6 +15,7 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.plan.rows import (
+    Page,
     action_row,
     creation_row,
     findings_listing,
@@ -72,37 +72,33 @@ def plan_page(
     timeline: CapacityTimeline | None = None,
     spending: Spending | None = None,
     zone: tzinfo | None = None,
-) -> dict[str, Any]:
+) -> Page:
     """For `page_text` and the templates. timeline: the coming week, if it is to be shown. spending: over the coming 30 days.
 
     snapshot: in words, the published snapshot that it was planned with.
     """
     place = zone or local_zone(plan.now)
     revision, sample = short_revision(plan.revision), sample_words(plan)
-    return {
-        "title": f"Capacity plan for {cluster}",
-        "heading": f"Plan for {cluster} at {revision}",
-        "revision": revision,
-        "base": None,
-        "warnings": [sample] if sample else [],
-        "when": ", ".join(filter(None, (moment(plan.now, zone), snapshot))),
-        "summary": summary(plan, zone),
-        "verdict": "",
-        "has_changes": plan.has_changes,
-        "cost": _cost_words(plan, spending),
-        "assumptions": [*plan.cost.assumptions, *(price_notes(plan) if spending is None else spending.notes)],
-        "demands": _demands(plan),
-        "sections": [item for item in _sections(plan, spending, zone) if item["count"]],
-        "findings": [findings_listing("Findings", plan.findings)],
-        "whole": "",
-        "week": None if timeline is None else week_rows(timeline, place),
-        "week_chart": "" if timeline is None else timeline_chart(timeline, zone=place),
-        "notes": [
-            *([pending_words(plan)] if pending_words(plan) else []),
+    return Page(
+        title=f"Capacity plan for {cluster}",
+        heading=f"Plan for {cluster} at {revision}",
+        revision=revision,
+        warnings=[sample] if sample else [],
+        when=", ".join(filter(None, (moment(plan.now, zone), snapshot))),
+        summary=summary(plan, zone),
+        cost=_cost_words(plan, spending),
+        assumptions=[*plan.cost.assumptions, *(price_notes(plan) if spending is None else spending.notes)],
+        demands=_demands(plan),
+        sections=[item for item in _sections(plan, spending, zone) if item["count"]],
+        findings=[findings_listing("Findings", plan.findings)],
+        week=None if timeline is None else week_rows(timeline, place),
+        week_chart="" if timeline is None else timeline_chart(timeline, zone=place),
+        notes=[
+            *filter(None, [pending_words(plan)]),
             *(f"Nothing is deleted or released: {reason}" for reason in plan.blocked),
             *plan.notes,
         ],
-    }
+    )
 
 
 def _cost_words(plan: Plan, spending: Spending | None) -> str:

@@ -6,6 +6,7 @@ Rows contain only strings, numbers and lists of them. Text is drawn here; `repor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import tzinfo
 from typing import Any
 
@@ -22,6 +23,42 @@ _STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "cyan"}
 """By sign: what is made, goes, changes or stays."""
 _ONE_LINE = 80
 """Characters of what and why that stand in one line of text; the why of longer ones has a line of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A plan or a difference in words. Every list is a `listing`, every section a `section`."""
+
+    title: str
+    """Of the page; `heading` is that of the text."""
+    heading: str
+    revision: str
+    when: str
+    summary: str
+    cost: str
+    demands: Row
+    sections: list[Row]
+    findings: list[Row]
+    assumptions: list[str]
+    """Behind the prices."""
+    notes: list[str]
+    warnings: list[str]
+    base: str = ""
+    """The base of a difference; "" for a plan."""
+    verdict: str = ""
+    is_refused: bool = False
+    """Whether the merge is in conflict, or a bound is not kept."""
+    whole: str = ""
+    """The address of the complete report; "" for none."""
+    week: Row | None = None
+    """The coming week in blocks of text, where it is shown."""
+    week_chart: str = ""
+    """The same as SVG."""
+
+    @property
+    def values(self) -> dict[str, object]:
+        """By the names that the templates use."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def listing(rows: list[Row], title: str = "", note: str = "") -> Row:
@@ -47,15 +84,19 @@ def findings_listing(title: str, findings: Iterable[Finding]) -> Row:
     return listing([finding_words(finding) for finding in findings], title)
 
 
-def trimmed(page: Mapping[str, Any], most: int) -> dict[str, Any]:
+def trimmed(page: Page, most: int) -> Page:
     """The page with at most `most` rows in each list, and counts of what is left out. The summary stays complete."""
 
     def fewer(item: Mapping[str, Any]) -> Row:
         shown = [{**row, **_fewer_fields(row, most)} for row in item["rows"][:most]]
         return {**item, "rows": shown, "left": item["count"] - _things(shown)}
 
-    lists = {name: [fewer(item) for item in page[name]] for name in ("sections", "findings")}
-    return {**page, **lists, "demands": fewer(page["demands"])}
+    return replace(
+        page,
+        demands=fewer(page.demands),
+        sections=list(map(fewer, page.sections)),
+        findings=list(map(fewer, page.findings)),
+    )
 
 
 def _fewer_fields(row: Mapping[str, Any], most: int) -> Row:
@@ -128,32 +169,32 @@ def static_pool_row(item: StaticPoolChange) -> Row:
     return {"sign": sign, "name": f"NodePool {item.node_pool}", "what": static_words(item), "why": why, "fields": []}
 
 
-def page_text(page: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
+def page_text(page: Page, *, paint: Paint = plain, width: int | None = None) -> str:
     """The page for a terminal. What a difference says in one line comes first; of a plan that is the last line. width: to wrap at."""
     page = trimmed(page, MOST_ROWS)
-    lines = [paint("bold", f"{page['heading']}, {page['when']}")]
-    if page["base"]:
-        lines.append(paint("red" if page["is_refused"] else "bold", f"  {page['summary']}."))
-    lines += [paint("red", f"  {line}.") for line in page["warnings"]]
-    demands = page["demands"]
+    lines = [paint("bold", f"{page.heading}, {page.when}")]
+    if page.base:
+        lines.append(paint("red" if page.is_refused else "bold", f"  {page.summary}."))
+    lines += [paint("red", f"  {line}.") for line in page.warnings]
+    demands = page.demands
     if demands["rows"]:
         lines += ["", paint("bold", f"Demands ({demands['count']:,})")]
         lines += [line for row in demands["rows"] for line in _demand_lines(row, paint)]
     lines += [*_rest_lines(demands), *([paint("dim", f"  {demands['note']}")] if demands["note"] else [])]
-    for part in page["sections"]:
+    for part in page.sections:
         lines += ["", paint("bold", f"{part['title']} ({part['count']:,})")]
         lines += [line for row in part["rows"] for line in row_lines(row, paint)]
         lines += [*_rest_lines(part), *(paint("dim", f"  {note}") for note in part["notes"])]
-    for part in page["findings"]:
+    for part in page.findings:
         lines += ["", paint("bold", part["title"])] if part["rows"] else []
         lines += [line for row in part["rows"] for line in words_lines(row, paint)]
         lines += _rest_lines(part)
-    lines += _week_lines(page["week"]) if page["week"] else []
-    lines += [""] if page["notes"] else []
-    lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in page["notes"]]
-    lines += ["", *([f"Cost: {page['cost']}."] if page["cost"] else [])]
-    lines += [paint("dim", f"  {line}") for line in page["assumptions"]]
-    last = page["verdict"] if page["base"] else page["summary"]
+    lines += _week_lines(page.week) if page.week else []
+    lines += [""] if page.notes else []
+    lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in page.notes]
+    lines += ["", *([f"Cost: {page.cost}."] if page.cost else [])]
+    lines += [paint("dim", f"  {line}") for line in page.assumptions]
+    last = page.verdict if page.base else page.summary
     return terminal_lines([*lines, *([paint("bold", f"{last}.")] if last else [])], paint, width)
 
 

@@ -180,7 +180,7 @@ def test_a_pool_that_does_not_change_is_in_the_json_alone() -> None:
 
 
 def test_on_the_page_both_are_in_one_row() -> None:
-    (section,) = [item for item in plan_page(PLAN, cluster="x", zone=UTC)["sections"] if "local time" in item["title"]]
+    (section,) = [item for item in plan_page(PLAN, cluster="x", zone=UTC).sections if "local time" in item["title"]]
     assert section["columns"] == ["Name", "Written", "Applied, in UTC"]
     assert section["rows"][0]["what"] == "0 (Drifted): 0 9 * * mon-fri for 8h, in Asia/Kolkata"
     assert section["rows"][0]["fields"] == ["0 (Drifted): 30 3 * * mon-fri for 8h"]
@@ -188,7 +188,7 @@ def test_on_the_page_both_are_in_one_row() -> None:
 
 def test_the_page_says_until_when_the_applied_form_is_right_and_names_its_column() -> None:
     page = plan_page(PLAN, cluster="x", zone=UTC)
-    (section,) = [item for item in page["sections"] if "local time" in item["title"]]
+    (section,) = [item for item in page.sections if "local time" in item["title"]]
     right = "valid until 2027-10-01 00:00 UTC; recompiled from 2026-12-01 00:00 UTC."
     assert section["notes"] == [f"NodePool/batch: {right}"]
     for name in ("report.md.j2", "report.html.j2"):
@@ -215,7 +215,7 @@ def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_
     assert f"  {written}\n      0 (Drifted): 30 3 * * mon-fri for 8h\n" in text
     assert "NodePool/other: 0" not in text
     page = difference_page(change, cluster="x", zone=UTC)
-    (section,) = [item for item in page["sections"] if "local time" in item["title"]]
+    (section,) = [item for item in page.sections if "local time" in item["title"]]
     assert {row["name"] for row in section["rows"]} == {"NodePool/batch"}
     assert "valid until 2027-10-01" in rendered_page("report.md.j2", page)
 

@@ -83,11 +83,11 @@ def test_pages(templates: Templates) -> None:
 
 def test_the_week_in_a_pull_request(templates: Templates) -> None:
     page = plan_page(full_plan(), cluster="production", timeline=capacity(), zone=BERLIN)
-    check("plan-week.md", templates.render("report.md.j2", page))
+    check("plan-week.md", templates.render("report.md.j2", page.values))
     change = difference(full_plan(), full_plan())
     pair = (capacity(), capacity(peak=4, weekend=0))
     page = difference_page(change, cluster="production", timelines=pair, zone=BERLIN)
-    check("diff-week.md", templates.render("report.md.j2", page))
+    check("diff-week.md", templates.render("report.md.j2", page.values))
 
 
 def texts(chart: str) -> list[ET.Element]:

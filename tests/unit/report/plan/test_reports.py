@@ -72,8 +72,8 @@ def test_plan_in_every_form(name: str, templates: Templates) -> None:
     check(f"plan-{name}.txt", page_text(plan_page(plan, cluster="production", zone=BERLIN)))
     check(f"plan-{name}.json", to_json(plan_document(plan)))
     page = plan_page(plan, cluster="production", zone=BERLIN)
-    check(f"plan-{name}.md", templates.render("report.md.j2", page))
-    check(f"plan-{name}.html", templates.render("report.html.j2", page))
+    check(f"plan-{name}.md", templates.render("report.md.j2", page.values))
+    check(f"plan-{name}.html", templates.render("report.html.j2", page.values))
 
 
 def test_what_has_errors_is_declared() -> None:
@@ -111,8 +111,8 @@ def test_difference_in_every_form(templates: Templates) -> None:
     check("diff.txt", page_text(difference_page(change, cluster="production", zone=BERLIN)))
     check("diff.json", to_json(difference_document(change)))
     page = difference_page(change, cluster="production", zone=BERLIN)
-    check("diff.md", templates.render("report.md.j2", page))
-    check("diff.html", templates.render("report.html.j2", page))
+    check("diff.md", templates.render("report.md.j2", page.values))
+    check("diff.html", templates.render("report.html.j2", page.values))
     check("diff.sarif", to_json(sarif_document(change.new_findings)))
 
 
@@ -125,7 +125,7 @@ def test_a_plan_does_not_differ_from_itself() -> None:
 
 def test_fields_of_a_new_object_are_not_listed() -> None:
     creation = ObjectChange(buffer_ref("web"), Action.CREATE, (FieldChange("spec", None, {"replicas": 2}),))
-    (section,) = plan_page(Plan(revision=None, now=NOW, objects=(creation,)), cluster="production")["sections"]
+    (section,) = plan_page(Plan(revision=None, now=NOW, objects=(creation,)), cluster="production").sections
     assert section["columns"] == ["Name", "What", "Why"]
     assert section["rows"][0]["fields"] == []
 
@@ -255,7 +255,7 @@ def test_nodes_for_a_request_are_paid_only_while_it_is_booked() -> None:
     )
     assert told(booked) == [words]
     assert words in plan_document(booked)["cost"]["assumptions"]
-    assert words in plan_page(booked, cluster="staging")["assumptions"]
+    assert words in plan_page(booked, cluster="staging").assumptions
 
 
 def test_of_a_node_that_a_buffer_shares_only_a_part_is_the_requests() -> None:
