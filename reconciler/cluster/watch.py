@@ -92,7 +92,6 @@ def selector(resource: Resource) -> Iterable[tuple[str, str]]:
 
 _WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute
 _SILENCE_SECONDS = _WATCH_SECONDS + 30.0
-_DENIED_SECONDS = 30.0
 _SHORT_SECONDS = 1.0
 """A watch that ends earlier, without an event, has shown nothing (client-go's "very short watch")."""
 _PAUSE_AFTER, _GAP_AFTER = 2, 3
@@ -115,8 +114,8 @@ class _ExpiredError(Exception):
     """The resourceVersion to resume from is too old, so everything must be listed again."""
 
 
-class _DeniedError(Exception):
-    """RBAC refuses; asking again at once is pointless."""
+class _DeniedError(Transient):
+    """RBAC or the credentials: nobody need wait for a kind that may not be read."""
 
 
 class Pauses:
@@ -175,23 +174,20 @@ class ResourceWatch:
                 self._follow()
             except _ExpiredError:
                 self._showed_nothing("the version to watch from expires at once, each time")
-            except _DeniedError as error:
-                self._gap(str(error), settled=True)
-                self._cluster.stopping.wait(_DENIED_SECONDS)
             except Exception as error:  # noqa: BLE001 - a thread that ended would leave everybody waiting for this kind
                 if self._cluster.stopping.is_set():
                     return
-                self._failed(f"{self.resource} cannot be read", message_of(error))
+                self._failed("read", message_of(error), nobody_waits=isinstance(error, _DeniedError))
 
-    def _failed(self, what: str, why: str) -> None:
+    def _failed(self, verb: str, why: str, *, nobody_waits: bool = False) -> None:
         self.failure = why
-        self._gap(f"{what}: {why}", settled=self.settled)
+        self._gap(f"{self.resource} cannot be {verb}: {why}", settled=self.settled or nobody_waits)
         self._pauses.wait()
 
     def _showed_nothing(self, why: str) -> None:
         """Handles a watch that has ended with nothing: the server's way if it happens once."""
         if self._in_vain >= _GAP_AFTER:
-            self._failed(f"{self.resource} cannot be watched", why)
+            self._failed("watched", why)
         elif self._in_vain >= _PAUSE_AFTER:
             self._pauses.wait()
 
@@ -314,9 +310,9 @@ class ResourceWatch:
         if answer.status == GONE:
             raise _ExpiredError
         if answer.status == UNAUTHORIZED:
-            raise _DeniedError(f"{self.resource} cannot be read: the server does not accept our credentials")
+            raise _DeniedError("the server does not accept our credentials")
         if answer.status == FORBIDDEN:
-            raise _DeniedError(f"{self.resource} cannot be read: {failure.message}")
+            raise _DeniedError(failure.message)
         if answer.status == NOT_FOUND:
             self._cluster.discovery.refresh()
         raise Transient(failure.message)

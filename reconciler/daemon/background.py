@@ -54,9 +54,15 @@ class _BackgroundLoop(ABC):
         self._stopping.set()
         self._due.set()
 
-    @abstractmethod
     def look(self) -> float:
         """Looks once; returns the seconds until the next look."""
+        try:
+            return self._look()
+        except Exception as error:  # noqa: BLE001 - the next look must come in any case
+            return self._failed(error)
+
+    @abstractmethod
+    def _look(self) -> float: ...
 
     def _failed(self, error: Exception, **facts: str) -> float:
         """Tells of the failure; returns the seconds until the next look."""
@@ -101,17 +107,14 @@ class Reviews(_BackgroundLoop):
         """Looks at once: a webhook reported something new, or the base has moved. From any thread."""
         self._due.set()
 
-    def look(self) -> float:
+    def _look(self) -> float:
         """Looks at all of them once. A failure with one does not affect the others."""
         base = self._base()
         if base is None:
             return self._soon
         if not self._is_leader():
             return self._interval
-        try:
-            pulls = tuple(self._pull_requests())
-        except Exception as error:  # noqa: BLE001 - the next look must come in any case
-            return self._failed(error)
+        pulls = tuple(self._pull_requests())
         self._said = {number: said for number, said in self._said.items() if number in {pull.number for pull in pulls}}
         wait = self._interval
         for pull in pulls:
@@ -122,7 +125,7 @@ class Reviews(_BackgroundLoop):
                 continue
             try:
                 result = self._report(pull)
-            except Exception as error:  # noqa: BLE001 - likewise
+            except Exception as error:  # noqa: BLE001 - the others must be looked at in any case
                 wait = min(wait, self._failed(error, pull=str(pull.number)))
                 continue
             self._said[pull.number] = state
@@ -141,14 +144,10 @@ class Snapshots(_BackgroundLoop):
         super().__init__(rules)
         self._publish = publish
 
-    def look(self) -> float:
-        """Makes one attempt; returns the seconds until the next."""
+    def _look(self) -> float:
         if not self._is_leader():
             return self._soon
-        try:
-            result = self._publish()
-        except Exception as error:  # noqa: BLE001 - the next attempt must come in any case
-            return self._failed(error)
+        result = self._publish()
         self._on_result(result)
         self._log.info("snapshot", result=result)
         return self._interval

@@ -116,7 +116,9 @@ def test_a_failure_is_counted_and_tried_again(failure: Failure | Exception, word
 
     results: list[str] = []
     assert snapshots(publish, results).look() == wait
-    assert results == [word]
+    rules = LoopRules(lambda: True, INTERVAL, results.append)
+    assert Reviews(rules, pull_requests=tuple, report=lambda _pull: "", base=publish).look() == wait
+    assert results == [word, word]
 
 
 def test_the_thread_goes_on_until_the_daemon_ends() -> None:
