@@ -175,13 +175,18 @@ class NodeClaim(_Marked):
         return next((time for name, time in self.changed if name == kind), None)
 
     @property
+    def expires(self) -> datetime | None:
+        """When Karpenter replaces its node because of its age; None: never."""
+        return None if self.created is None or self.expire_after is None else self.created + self.expire_after
+
+    @property
     def why_left(self) -> str:
         """Why chunks leave its node, in words that follow the node's name and begin with "is", so that several nodes "are"."""
         if self.condition("Drifted") == "True":
             return "is about to be replaced (Drifted)"
-        if self.created is None or self.expire_after is None:
+        if self.expires is None:
             return "is about to be replaced"
-        return f"is about to expire, at {(self.created + self.expire_after).astimezone(UTC):%Y-%m-%d %H:%M} UTC (expireAfter)"
+        return f"is about to expire, at {self.expires.astimezone(UTC):%Y-%m-%d %H:%M} UTC (expireAfter)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,18 @@ def read_holdings(words: str) -> dict[tuple[str, int], int]:
     return counts
 
 
+def by_demand(holdings: Iterable[Holding]) -> dict[ObjectRef, int]:
+    """How many chunks, by demand, its groups added up."""
+    counts: dict[ObjectRef, int] = {}
+    for holding in holdings:
+        counts[holding.demand] = counts.get(holding.demand, 0) + holding.count
+    return counts
+
+
 def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
     """`3 of CapacityBuffer/shop/web and 1 of …`, groups of one demand added up."""
-    counts: dict[str, int] = {}
-    for holding in holdings:
-        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
-    return abridged((f"{count:,} of {demand}" for demand, count in sorted(counts.items())), most)
+    counts = sorted((str(demand), count) for demand, count in by_demand(holdings).items())
+    return abridged((f"{count:,} of {demand}" for demand, count in counts), most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,12 +68,16 @@ def _parse_text(text: str) -> Fraction:
     return -value if match["sign"] == "-" else value
 
 
-def parse_quantity(value: object) -> Fraction:
-    """The exact value of a quantity as written in YAML or JSON (`"500m"`, `2`, `1.5`), capped at 2⁶³ - 1. Raises `Invalid`."""
+def _text_of(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         message = f"{value!r} is not a quantity"
         raise Invalid(message, hint='write a number with a suffix, such as "500m", "2" or "1.5Gi"')
-    return _parse_text(value if isinstance(value, str) else repr(value))
+    return value if isinstance(value, str) else repr(value)
+
+
+def parse_quantity(value: object) -> Fraction:
+    """The exact value of a quantity as written in YAML or JSON (`"500m"`, `2`, `1.5`), capped at 2⁶³ - 1. Raises `Invalid`."""
+    return _parse_text(_text_of(value))
 
 
 @lru_cache(maxsize=8192)
@@ -86,12 +90,7 @@ def _amount_of_text(resource: str, text: str) -> int:
 
 def amount_of(resource: str, value: object) -> int:
     """The integer amount of one resource: millicores for `cpu`, whole units otherwise, rounded up. Raises `Invalid`."""
-    if isinstance(value, str):
-        return _amount_of_text(resource, value)
-    parsed = parse_quantity(value)
-    if resource == CPU:
-        parsed *= 1000
-    return -((-parsed.numerator) // parsed.denominator)
+    return _amount_of_text(resource, _text_of(value))
 
 
 def format_amount(resource: str, amount: int) -> str:
@@ -146,12 +145,13 @@ class Resources:
     @classmethod
     def parse(cls, quantities: Mapping[str, object] | None) -> Resources:
         """From a Kubernetes resource list (`{"cpu": "500m"}`). Raises `Invalid` naming the resource."""
-        try:
-            return cls.of({name: amount_of(name, value) for name, value in (quantities or {}).items()})
-        except Invalid as error:
-            bad = next(name for name, value in (quantities or {}).items() if not _is_quantity(value))
-            message = f"resource {bad}: {error.message}"
-            raise Invalid(message, hint=error.hint) from error
+        amounts = {}
+        for name, value in (quantities or {}).items():
+            try:
+                amounts[name] = amount_of(name, value)
+            except Invalid as error:
+                raise Invalid(f"resource {name}: {error.message}", hint=error.hint) from error
+        return cls.of(amounts)
 
     def get(self, name: str) -> int:
         """The amount of one resource, 0 where it is not listed."""
@@ -213,14 +213,6 @@ class Resources:
             for name, amount in resources.amounts:
                 total[name] = total.get(name, 0) + amount
         return Resources.of(total)
-
-
-def _is_quantity(value: object) -> bool:
-    try:
-        parse_quantity(value)
-    except Invalid:
-        return False
-    return True
 
 
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}

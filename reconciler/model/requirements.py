@@ -163,6 +163,11 @@ def _refused(text: str) -> Invalid:
     return Invalid(message, hint="write parts such as app=web, tier in (a,b), !legacy, with commas between")
 
 
+def listed_values(requirements: Iterable[Requirement]) -> dict[str, tuple[str, ...]]:
+    """The values that requirements leave, by label: those of `In`."""
+    return {item.key: item.values for item in requirements if item.operator is Operator.IN}
+
+
 def single_valued(requirements: Iterable[Requirement]) -> dict[str, str]:
     """The labels that requirements settle: `In` with one value."""
-    return {item.key: item.values[0] for item in requirements if item.operator is Operator.IN and len(item.values) == 1}
+    return {key: values[0] for key, values in listed_values(requirements).items() if len(values) == 1}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -102,6 +103,11 @@ def by_node_pool(bins: Iterable[Bin]) -> dict[str, list[Bin]]:
     for item in bins:
         pools.setdefault(item.node_pool, []).append(item)
     return pools
+
+
+def standing_by_pool(bins: Iterable[Bin]) -> Counter[str]:
+    """How many of the bins stay, by NodePool: those that are not on their way out."""
+    return Counter(item.node_pool for item in bins if not item.is_going)
 
 
 def all_bins(

@@ -11,7 +11,7 @@ from math import fsum
 from reconciler.model.changes import Cost, NodeClaimChanges, StaticPoolChange
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
 from reconciler.model.refs import abridged, counted
-from reconciler.model.requirements import Operator
+from reconciler.model.requirements import listed_values
 from reconciler.plan.bins import Bin
 from reconciler.plan.node_pools.static_pools import leaving
 
@@ -49,7 +49,7 @@ class Prices:
         """Of a NodeClaim that is not launched yet: the cheapest offering that it asks for, as when it was planned."""
         if item.node_claim is None:
             return None
-        asked = {need.key: need.values for need in item.node_claim.requirements if need.operator is Operator.IN}
+        asked = listed_values(item.node_claim.requirements)
         prices = [
             offering.price if offering.price_known else None
             for kind in asked.get(INSTANCE_TYPE_LABEL, ())

@@ -106,9 +106,6 @@ def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
 
 def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
     """One for each hostname that several nodes carry."""
-    hostnames = [value for node in nodes for key, value in node.labels if key == HOSTNAME_LABEL]
-    if len(set(hostnames)) == len(hostnames):
-        return ()
     members: dict[str, list[str]] = {}
     for node in nodes:
         hostname = node.label(HOSTNAME_LABEL)

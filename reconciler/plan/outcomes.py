@@ -27,7 +27,7 @@ from reconciler.model.placement import (
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.requirements import listed_values
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.keeping import provisioning
 from reconciler.plan.launching.caps import Cut
@@ -309,19 +309,15 @@ def _values_of_bin(item: Bin) -> Mapping[str, tuple[str, ...]]:
     return (
         {}
         if item.node_claim is None
-        else {**_listed(item.node_claim.requirements), **{key: (value,) for key, value in item.node_claim.labels}}
+        else {**listed_values(item.node_claim.requirements), **{key: (value,) for key, value in item.node_claim.labels}}
     )
 
 
 def _values_of_planned(planned: PlannedNode) -> Mapping[str, tuple[str, ...]]:
     return {
-        **_listed(planned.requirements),
+        **listed_values(planned.requirements),
         ZONE_LABEL: planned.zones,
         CAPACITY_TYPE_LABEL: planned.capacity_types,
         INSTANCE_TYPE_LABEL: planned.instance_types,
         **{key: (value,) for key, value in planned.labels},
     }
-
-
-def _listed(requirements: Sequence[Requirement]) -> dict[str, tuple[str, ...]]:
-    return {item.key: item.values for item in requirements if item.operator is Operator.IN}

@@ -23,8 +23,9 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import RequestRecord, read_records, record_name
 from reconciler.model.schedules import Edge
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
+from reconciler.plan.holding.hold import deletion
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.objects.prune import reason_to_keep
 from reconciler.requests.life import Decision, cancelled, decide
@@ -220,16 +221,9 @@ def bookings(view: ClusterView) -> Bookings:
 
 
 def _saying(view: ClusterView, booked: Collection[str]) -> frozenset[str]:
-    """Machines whose annotation names one of these requests."""
+    """Machines that hold chunks of one of these requests."""
     names = {f"{REQUEST_KIND}/{name}" for name in booked}
-    return frozenset(machine.name for machine in view.machines if not names.isdisjoint(_held_by(machine)))
-
-
-def _held_by(machine: Machine) -> Iterable[str]:
-    for side in (machine.node, machine.node_claim):
-        words = None if side is None else side.annotation(HOLDS_ANNOTATION)
-        if words and REQUEST_KIND in words:
-            yield from (demand for demand, _ in read_holdings(words))
+    return frozenset(machine.name for machine in view.machines if not names.isdisjoint(machine.holders))
 
 
 def _rolled_back(
@@ -259,15 +253,8 @@ def _rolled_back(
             continue
         ref, decision = by_uid[uid]
         if _has_failed(decision, number):
-            actions.append(
-                NodeClaimAction(
-                    node_claim=claim.name,
-                    node=None if item.node is None else item.node.name,
-                    node_pool=item.node_pool,
-                    reason=f"attempt {number} of {ref} has failed, so its nodes are deleted",
-                    price=price_of(item),
-                )
-            )
+            reason = f"attempt {number} of {ref} has failed, so its nodes are deleted"
+            actions.append(deletion(item, reason, price_of))
     return tuple(actions)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from itertools import chain
 
 from reconciler.model.changes import NodeClaimCreation, Plan, StaticPoolChange
@@ -30,7 +29,7 @@ from reconciler.model.spending import (
     share_price,
 )
 from reconciler.model.view import ClusterView
-from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.bins import Bin, all_bins, standing_by_pool
 from reconciler.plan.cost import Prices
 from reconciler.plan.node_pools.static_pools import cheapest_admitted, leaving, nodes_after
 
@@ -110,15 +109,12 @@ class Accountant:
 
     def _shrunk(self, declared: Declared, bins: Sequence[Bin], account: _Account) -> frozenset[str]:
         """The names of bins that static NodePools lose. What they gain is added to the account."""
-        there: dict[str, int] = {}
-        for item in bins:
-            if not item.is_going:
-                there[item.node_pool] = there.get(item.node_pool, 0) + 1
+        there = standing_by_pool(bins)
         gone: frozenset[str] = frozenset()
         for pool in declared.node_pools:
             if pool.replicas is None:
                 continue
-            before = there.get(pool.name, 0)
+            before = there[pool.name]
             after = nodes_after(pool, before, pool.replicas)
             if after < before:
                 gone |= leaving(StaticPoolChange(pool.name, before, after), bins)
@@ -194,7 +190,7 @@ def _node(item: Bin, price: float | None, used: Mapping[str, _Used]) -> Standing
         holdings=(*item.chunks, *item.watched),
         held=item.is_held,
         drifted=claim is not None and claim.condition("Drifted") == "True",
-        expires=_expiry(item),
+        expires=None if claim is None else claim.expires,
     )
 
 
@@ -204,13 +200,6 @@ def _state(item: Bin) -> NodeState:
     if item.is_on_its_way:
         return NodeState.COMING
     return NodeState.READY if item.node is not None and item.node.ready else NodeState.NOT_READY
-
-
-def _expiry(item: Bin) -> datetime | None:
-    claim = item.node_claim
-    if claim is None or claim.created is None or claim.expire_after is None:
-        return None
-    return claim.created + claim.expire_after
 
 
 def _planned(creation: NodeClaimCreation) -> StandingNode:

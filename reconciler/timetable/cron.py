@@ -20,8 +20,6 @@ from reconciler.model.quantity import parse_duration, whole_number
 SEARCH_YEARS = 5
 """The parser searches until the end of the fifth year after the one in which it begins."""
 LAST_YEAR = 9999
-_EVERY_MONTH_HAS = frozenset(range(1, 29))
-"""Days of the month; each weekday is among them."""
 _SECOND = timedelta(seconds=1)
 _SPACE = re.compile(r"[^\S\x1c-\x1f]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -80,13 +78,10 @@ class DayRule:
             )
         ]
 
-    def matches_in(self, year: int) -> bool:
-        """Whether any day of the year matches; also for years beyond what `date` can hold."""
-        if self.months and self.days >= _EVERY_MONTH_HAS and self.weekdays:
-            return True
-        # Four centuries repeat exactly, weekdays too.
-        alike = 2000 + year % 400
-        return any(self.days_of(alike, month) for month in self.months)
+    @property
+    def never_matches(self) -> bool:
+        """Whether no day does, as with 30 February. From 2028 on the years repeat, weekdays too."""
+        return not any(self.days_of(year, month) for year in range(2000, 2028) for month in self.months)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +100,7 @@ class Cron:
     @property
     def never_fires(self) -> bool:
         """Whether there is never a hit, as on 30 February. Karpenter treats a budget with such a schedule as always open."""
-        return self.every is None and not self._fires_in_some_year(range(2000, 2028))
-
-    def fires_within(self, first: int, last: int) -> bool:
-        """Whether there is a hit in the years first..last, both included."""
-        return self._fires_in_some_year(range(first, last + 1))
-
-    def _fires_in_some_year(self, years: range) -> bool:
-        return bool(self.minutes and self.hours) and any(self.rule.matches_in(year) for year in years)
+        return self.every is None and (not (self.minutes and self.hours) or self.rule.never_matches)
 
     def next_after(self, instant: datetime) -> datetime | None:
         """The first hit strictly after the instant, in UTC; None if the years that the parser searches have none."""

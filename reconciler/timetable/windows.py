@@ -2,7 +2,7 @@
 
 A window is [hit, hit + duration), in UTC; overlapping and touching windows are one span. Karpenter (`IsActive` of a budget)
 asks: of the hits after `instant - duration`, is the first not later than the instant? This has two surprising consequences.
-Where the parser finds no hit within its years, as on 30 February, the window is open. And `@every` counts from the instant
+Where there is never a hit, as on 30 February, the window is open. And `@every` counts from the instant
 of the question, so that it is open always or never.
 
 Windows in local time are headroom's own, so they have neither. A window lasts its duration in elapsed time, whatever the local clock
@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from reconciler.timetable.cron import LAST_YEAR, SEARCH_YEARS, Cron, DayRule, parse_cron
+from reconciler.timetable.cron import Cron, DayRule, parse_cron
 from reconciler.timetable.time_zone import year_of, zone_offsets
 
 Span = tuple[datetime, datetime]
@@ -135,17 +135,15 @@ def inverted(windows: Edges, start: int, end: int) -> Edges:
 
 
 def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
-    """Every window that reaches into [start, end), and the spans that are open for lack of a hit; ascending, joined."""
-    windows: Edges = np.empty(0, np.int64)
-    are_apart = True
-    if length:
-        pattern = _day_pattern(cron.hours, cron.minutes, length)
-        first_day = max(start - length, FIRST_TICK) // _DAY
-        days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
-        windows = np.add.outer(np.array(days, np.int64) * _DAY, pattern).ravel()
-        are_apart = bool(pattern[-1] < pattern[0] + _DAY)
-    dormant = _dormant(cron, length, start, end)
-    return windows if are_apart and not dormant else union([windows, np.array(dormant, np.int64).ravel()])
+    """Every window that reaches into [start, end), ascending, joined."""
+    if not length:
+        return _NO_EDGES
+    pattern = _day_pattern(cron.hours, cron.minutes, length)
+    first_day = max(start - length, FIRST_TICK) // _DAY
+    days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
+    windows = np.add.outer(np.array(days, np.int64) * _DAY, pattern).ravel()
+    are_apart = pattern[-1] < pattern[0] + _DAY
+    return windows if are_apart else union([windows])
 
 
 @lru_cache(maxsize=256)
@@ -165,27 +163,3 @@ def _matching_days(rule: DayRule, first: int, last: int) -> tuple[int, ...]:
             before = date(year, month, 1).toordinal() - _EPOCH_DAY - 1
             days += [before + day for day in rule.days_of(year, month)]
     return tuple(day for day in days if first <= day <= last)
-
-
-def _dormant(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
-    """Spans that are open because the parser gives up before the next hit.
-
-    It searches until the end of a year, so that whole years, or the rest of one after its last hit, are affected. Only
-    29 February leaves such gaps.
-    """
-    if cron.fires_within(2001, 2003):
-        return []
-    spans: list[Ticks] = []
-    first_year = instant_of(max(start - length, FIRST_TICK)).year
-    last_year = instant_of(min(max(end - length, FIRST_TICK), LAST_TICK)).year
-    for year in range(first_year, last_year + 1):
-        if cron.fires_within(year + 1, year + SEARCH_YEARS):
-            continue
-        # The parser begins to look one second after the instant it is asked for.
-        begin = ticks(datetime(year, 1, 1, tzinfo=UTC)) - _SECOND
-        finish = LAST_TICK if year == LAST_YEAR else ticks(datetime(year + 1, 1, 1, tzinfo=UTC)) - _SECOND
-        if cron.fires_within(year, year):
-            # Only 29 February leaves gaps this long.
-            begin = ticks(datetime(year, 2, 29, cron.hours[-1], cron.minutes[-1], tzinfo=UTC))
-        spans.append((begin + length, finish + length))
-    return spans

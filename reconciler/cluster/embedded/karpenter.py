@@ -161,10 +161,9 @@ class Karpenter:
             world.at(world.now + self._delays.launch, lambda: self._launch(ref, uid))
         elif claim.condition("Initialized") != "True":
             world.at(world.now + self._delays.register, lambda: self._register(ref, uid))
-        if claim.expire_after is not None and claim.created is not None:
-            expires = claim.created + claim.expire_after
-            if expires > world.now:  # otherwise the snapshot is older than its nodes may become
-                world.at(expires, lambda: self._expire(ref, uid))
+        # Otherwise the snapshot is older than its nodes may become.
+        if claim.expires is not None and claim.expires > world.now:
+            world.at(claim.expires, lambda: self._expire(ref, uid))
 
     def _same(self, ref: ObjectRef, uid: str) -> NodeClaim | None:
         """The claim, if it is still the same object and not being deleted."""

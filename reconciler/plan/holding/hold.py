@@ -81,7 +81,8 @@ def holds(
     deleted = _deletable(empty, bins, node_pools, now)
     gone = {item.name for item in deleted}
     release = tuple(_release(item, price_of) for item in empty if item.is_held and item.name not in gone)
-    delete = tuple(_delete(item, price_of) for item in deleted)
+    why = "an empty placeholder, in a pool that never consolidates"
+    delete = tuple(deletion(item, why, price_of) for item in deleted)
     return Holds(held, release, delete, tuple(notes))
 
 
@@ -123,15 +124,11 @@ def _release(item: Bin, price_of: PriceOf) -> NodeClaimAction:
     )
 
 
-def _delete(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+def deletion(item: Bin, reason: str, price_of: PriceOf) -> NodeClaimAction:
+    """Of a bin that has a NodeClaim."""
     assert item.node_claim is not None
-    return NodeClaimAction(
-        node_claim=item.node_claim.name,
-        node=None if item.node is None else item.node.name,
-        node_pool=item.node_pool,
-        reason="an empty placeholder, in a pool that never consolidates",
-        price=price_of(item),
-    )
+    node = None if item.node is None else item.node.name
+    return NodeClaimAction(item.node_claim.name, node, item.node_pool, reason, price=price_of(item))
 
 
 def _deletable(

@@ -29,7 +29,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Cause, PlannedNode, Unplaced, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Moment, Record, Unreadable, memory_of, remembered, restored
-from reconciler.model.requirements import Operator
+from reconciler.model.requirements import listed_values
 from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.launching.caps import Capped, Cut
 
@@ -280,7 +280,7 @@ def _offering(machine: Machine) -> tuple[str, str, str]:
 
 
 def _asked_for(claim: NodeClaim) -> Offered:
-    asked = {need.key: need.values for need in claim.requirements if need.operator is Operator.IN}
+    asked = listed_values(claim.requirements)
     keys = (INSTANCE_TYPE_LABEL, ZONE_LABEL, CAPACITY_TYPE_LABEL)
     return Offered(*(asked.get(key, ()) for key in keys))
 

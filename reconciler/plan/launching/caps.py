@@ -15,7 +15,7 @@ from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.placement import Cause, Placement, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef, counted
-from reconciler.plan.bins import Bin
+from reconciler.plan.bins import Bin, standing_by_pool
 from reconciler.plan.cost import Prices
 from reconciler.plan.objects.prune import PruneRules
 
@@ -294,19 +294,11 @@ def capped_nodes(
     planned: Sequence[PlannedNode], demands: Sequence[Demand], bins: Sequence[Bin], prices: Prices, caps: PlanCaps
 ) -> Capped:
     """demands: in the order of placement."""
-    nodes: dict[str, int] = {}
-    known_prices: list[float] = []
-    for item in bins:
-        if item.is_going:
-            continue
-        nodes[item.node_pool] = nodes.get(item.node_pool, 0) + 1
-        price = prices.of(item)
-        if price is not None:
-            known_prices.append(price)
+    price = sum(prices.of(item) or 0.0 for item in bins if not item.is_going)
     return within_caps(
         planned,
         caps,
-        Standing(sum(known_prices), nodes, made_in_attempts(bins, demands)),
+        Standing(price, standing_by_pool(bins), made_in_attempts(bins, demands)),
         order={demand.ref: index for index, demand in enumerate(demands)},
         whole={demand.ref for demand in demands if demand.whole},
     )

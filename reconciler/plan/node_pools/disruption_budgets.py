@@ -22,13 +22,12 @@ from reconciler.model.quantity import format_duration, whole_number
 from reconciler.model.refs import counted
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
-from reconciler.timetable.cron import SEARCH_YEARS, parse_cron
+from reconciler.timetable.cron import parse_cron
 from reconciler.timetable.windows import is_open
 
 UNDERUTILIZED, EMPTY, DRIFTED = REASONS
 _DEFAULT = (DisruptionBudget(),)
 _HUNDRED = 100
-_NO_LEAP_YEARS = (2001, 2003)
 _INT32 = 2**32
 _MOST_SHOWN = 24
 
@@ -228,11 +227,7 @@ def _window_words(budget: DisruptionBudget) -> str:
         return f", always, because Karpenter takes {budget.schedule!r}, which never comes, as always open"
     if budget.origin is not None:
         return budget.origin.window
-    words = f", for {format_duration(budget.duration or timedelta(0))} from each {budget.schedule!r} (UTC)"
-    if cron.every is None and not cron.fires_within(*_NO_LEAP_YEARS):
-        # 29 February: 2100 has none, and around such a year Karpenter takes the budget as open for years.
-        words += f", and while none comes within {SEARCH_YEARS} years, as Karpenter reads it"
-    return words
+    return f", for {format_duration(budget.duration or timedelta(0))} from each {budget.schedule!r} (UTC)"
 
 
 def _why_unbounded(budgets: Sequence[DisruptionBudget], reason: str) -> str:

@@ -19,7 +19,7 @@ from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject, Manifest
-from reconciler.plan.bins import Bin, by_node_pool
+from reconciler.plan.bins import Bin, by_node_pool, standing_by_pool
 
 _NODE_POOL = "NodePool"
 _NODES = "nodes"
@@ -35,13 +35,10 @@ def static_pool_changes(
 ) -> tuple[StaticPoolChange, ...]:
     """Pools that gain or lose nodes, by name. pools: those in force; objects: the cluster's; changes: what the plan applies."""
     typed = {pool.name: pool for pool in pools}
-    there: dict[str, int] = {}
-    for item in bins:
-        if not item.is_going:
-            there[item.node_pool] = there.get(item.node_pool, 0) + 1
+    there = standing_by_pool(bins)
     found = []
     for name, replicas in sorted(_replicas_after(objects, changes).items()):
-        before = there.get(name, 0)
+        before = there[name]
         after = nodes_after(typed.get(name), before, replicas)
         if after > before:
             kind, price = cheapest_admitted(typed[name], instance_types)

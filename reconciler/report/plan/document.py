@@ -18,7 +18,7 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.demand import NO_PRIORITY_CLASS
-from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
+from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason, by_demand
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Departure, WaitingDeletions
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
@@ -151,10 +151,7 @@ def unplaced_reason_row(reason: UnplacedReason) -> dict[str, Any]:
 
 def _holds(holdings: Iterable[Holding]) -> list[dict[str, Any]]:
     """Chunks by demand, with a demand's groups added up."""
-    counts: dict[str, int] = {}
-    for holding in holdings:
-        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
-    return [{"demand": demand, "count": count} for demand, count in counts.items()]
+    return [{"demand": str(demand), "count": count} for demand, count in by_demand(holdings).items()]
 
 
 def _creation(creation: NodeClaimCreation) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Cause, Holding, UnplacedReason
+from reconciler.model.placement import Cause, Holding, UnplacedReason, by_demand
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, Path, counted, path_text
 from reconciler.model.remembered import WaitingDeletions
@@ -65,9 +65,7 @@ _MOST_NAMED = 3
 
 def held(holdings: Iterable[Holding]) -> str:
     """`3 of CapacityBuffer/shop/web and Pod/shop/cart-1`; at most three demands by name."""
-    counts: dict[ObjectRef, int] = {}
-    for holding in holdings:
-        counts[holding.demand] = counts.get(holding.demand, 0) + holding.count
+    counts = by_demand(holdings)
     parts = [str(ref) if ref.kind == POD_KIND else f"{count} of {ref}" for ref, count in counts.items()]
     if len(parts) > 4:  # noqa: PLR2004 - a line on a phone holds about three names
         rest = "pods" if all(ref.kind == POD_KIND for ref in list(counts)[3:]) else "demands"

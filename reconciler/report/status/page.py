@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.model.placement import by_demand
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import counted
 from reconciler.model.spending import NodeState, StandingNode
@@ -247,10 +248,7 @@ def _expires_soon(node: StandingNode, now: datetime) -> bool:
 
 def _node_row(node: StandingNode, now: datetime, *, only: str = "") -> dict[str, Any]:
     """only: the one demand whose chunks are told, "" for all of them."""
-    counts: dict[str, int] = {}
-    for holding in node.holdings:
-        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
-    shown = {name: count for name, count in counts.items() if not only or name == only}
+    shown = {ref: count for ref, count in by_demand(node.holdings).items() if not only or str(ref) == only}
     marks = [word for flag, word in ((node.held, "held"), (node.drifted, "drifted")) if flag]
     return {
         "name": node.name,
@@ -262,7 +260,7 @@ def _node_row(node: StandingNode, now: datetime, *, only: str = "") -> dict[str,
         "cpu": _percent(node.cpu),
         "memory": _percent(node.memory),
         "cost": "" if node.price is None else f"{dollars(node.price, 4)}/h",
-        "holds": listed((f"{count:,} of {name}" for name, count in shown.items()), most=MOST_HOLDERS),
+        "holds": listed((f"{count:,} of {ref}" for ref, count in shown.items()), most=MOST_HOLDERS),
         "expires": timestamp(node.expires) if node.expires is not None and _expires_soon(node, now) else None,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -10,7 +10,7 @@ from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
-from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed, outcome, pool_state
+from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed, pool_state
 from tests.builders import node, node_pool
 from tests.unit.plan.worlds import NOW, claim, pool_node
 
@@ -75,14 +75,3 @@ def test_which_nodes_count() -> None:
         ),
     )
     assert pool_state("general", all_bins(view)) == PoolState(total=4, disrupting=2, not_ready=1)
-
-
-def test_a_budget_for_29_february_says_why_it_is_open_for_years_around_2100() -> None:
-    """Seen with robfig/cron v3 as Karpenter asks it: open from 2096-02-29 to 2099-01-01, then shut until 2104."""
-    pool = node_pool("leap", budgets=(DisruptionBudget("0", None, "0 0 29 2 *", timedelta(hours=24)),))
-    year = [outcome(pool, "Empty", PoolState(10), datetime(year, 7, 1, tzinfo=UTC)) for year in (2095, 2097, 2099)]
-    assert [item.allowed for item in year] == [None, 0, None]
-    assert year[1].why == (
-        "the only budget binds: no node at all, for 24h from each '0 0 29 2 *' (UTC), "
-        "and while none comes within 5 years, as Karpenter reads it"
-    )
