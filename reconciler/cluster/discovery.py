@@ -38,7 +38,6 @@ class _ResourceWire(msgspec.Struct, rename="camel"):
 
 class _Version(msgspec.Struct, rename="camel"):
     version: str
-    freshness: str = "Current"
     resources: tuple[_ResourceWire, ...] | None = None
 
 

@@ -47,7 +47,7 @@ from reconciler.model.buffers import (
 )
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
-from reconciler.model.demand import NO_PRIORITY_CLASS, ChunkGroup, Demand
+from reconciler.model.demand import NO_PRIORITY_CLASS, NOT_CREATED_YET, ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
@@ -61,8 +61,6 @@ _OF_ITS_TARGET = frozenset(
 )
 _OF_ITS_GROUP = frozenset({codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP})
 LIMITED = "LimitedByQuotas"
-NOT_CREATED_YET = "9999"
-"""Sorts after every creation time: a buffer that is only in Git is the youngest."""
 _FOUND_BY_MANIFESTS = frozenset(
     {
         codes.TEMPLATE_AND_SCALABLE,

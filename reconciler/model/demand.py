@@ -72,7 +72,7 @@ def is_priority(text: str) -> bool:
 REQUEST_KIND = "ProvisioningRequest"
 SPARE_KIND = "SpareRoom"
 """Of demands for room that only keeps other demands' pods from waiting (`placement.surge`). No object has this kind."""
-_NOT_CREATED_YET = "9999"
+NOT_CREATED_YET = "9999"
 """Sorts after every creation time: what is only in Git is the youngest."""
 
 
@@ -206,7 +206,7 @@ class Demand:
     @property
     def _age_and_name(self) -> tuple[str, str, str, str, str]:
         ref = self.ref
-        return (self.created or _NOT_CREATED_YET, ref.namespace, ref.name, ref.kind, ref.group)
+        return (self.created or NOT_CREATED_YET, ref.namespace, ref.name, ref.kind, ref.group)
 
     def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:
         """The demand with other shapes for its groups; the same object where no shape changes."""

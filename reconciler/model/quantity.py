@@ -50,7 +50,7 @@ def whole_number(text: str) -> int | None:
 
 
 _LONGEST = 100
-"""The longest quantity, in characters. Nobody writes so many digits, and arithmetic with thousands of them is slow."""
+"""The longest quantity, in characters. Nobody writes longer ones, and arithmetic with thousands of them is slow."""
 _LARGEST = Fraction(2**63 - 1)
 """apimachinery caps quantities at this value: 9.2E."""
 

@@ -49,7 +49,7 @@ LONGEST = 63
 
 
 def label_value(name: str, *, digits: int) -> str:
-    """The name. One that is too long is cut and ends in so many digits of its digest, so that different names stay different."""
+    """The name. One that is too long is cut and ends in the first `digits` digits of its digest, so that different names stay different."""
     if len(name) <= LONGEST:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:digits]

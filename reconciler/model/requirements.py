@@ -30,7 +30,7 @@ _OF_LABEL_SELECTORS = frozenset({Operator.IN, Operator.NOT_IN, Operator.EXISTS, 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One node selector requirement. min_values is Karpenter's: at least so many different values must remain possible."""
+    """One node selector requirement. min_values is Karpenter's: how many different values must remain possible."""
 
     key: str
     operator: Operator

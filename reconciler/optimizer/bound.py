@@ -198,9 +198,9 @@ def _most_nodes(state: State, pool: int) -> float:
 
 
 FEW_NODES = 20
-"""Up to so many, parts of nodes count more than those of chunks."""
+"""Up to this many nodes, parts of nodes count more than those of chunks."""
 _FEW_CONSTRAINTS = 10
-"""Up to so many, the best of all orders is found in some thousands of steps."""
+"""Up to this many constraints, the best of all orders is found in some thousands of steps."""
 _MAX_SKEW = attrgetter("max_skew")
 Weights = tuple[int, float]
 """Under how many constraints a chunk counts, and as how many chunks it is limited by them."""
@@ -354,8 +354,8 @@ def _most_in_any_order(amounts: Floats, skews: Floats) -> float:
 
 
 def _sizes(state: State, placed: Mapping[Batch, int], own: Iterable[Batch]) -> dict[Batch, float]:
-    """As parts of the middle one, at most 1: so many pods are no larger than so many. Counted as equals, the smallest of all would be in
-    dear domains."""
+    """The size of one pod of each batch, as a part of the median size and at most 1. If all counted as equals, the smallest would be
+    in dear domains."""
     total = np.maximum(sum(batch.needs.request * float(count) for batch, count in placed.items()), 1.0)
     total[state.columns.names.index(PODS)] = np.inf
     sizes = {batch: float((batch.needs.request / total).sum()) for batch in own}

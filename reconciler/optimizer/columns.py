@@ -243,7 +243,7 @@ class Rows:
 
     @classmethod
     def of_counts(cls, counts: Amounts, pools: int) -> Rows:
-        """So many chunks of each item type, on nodes of so many NodePools."""
+        """Rows for `counts[i]` chunks of item type i, on nodes of `pools` NodePools."""
         nothing = np.zeros((pools, len(counts)))
         return cls(counts.astype(np.float64), np.eye(len(counts)), nothing, nothing[:0], np.zeros(0))
 
@@ -279,7 +279,7 @@ class MasterProblem:
         return len(new)
 
     def require(self, counts: Amounts) -> None:
-        """From now on, place so many chunks of each item type."""
+        """From here on, `counts[i]` chunks of item type i are to be placed."""
         self._program.require(counts.astype(np.float64))
 
     def solve(self, budget: WorkBudget) -> MasterSolution | None:
@@ -297,7 +297,7 @@ _PATIENCE = 20
 _EXACT_ROUNDS = 30
 _FEWEST_BRANCHES = 200
 _MOST_BRANCHES = 3200
-"""More of them are tried when there are no more columns, but the programs leave open whether there might be."""
+"""If pricing finds no column but has not proved that none exists, up to this many branches are tried."""
 _CLOSED = 0.001
 _ROUNDS = 3
 """Of greedy pricing after each exact one."""

@@ -185,7 +185,7 @@ def _charged(state: State) -> tuple[str, Resources]:
 
 
 def _next(waiting: list[tuple[Shape, int]], count: int) -> list[tuple[Shape, int]]:
-    """The next so many chunks of what waits, its last first."""
+    """Takes the next `count` waiting chunks, newest first."""
     found = []
     while count:
         shape, there = waiting.pop()

@@ -48,7 +48,7 @@ class WorkBudget:
         return seconds
 
     def solver_steps(self, rows: int) -> int:
-        """How many steps the solver may take on a program with so many rows."""
+        """How many steps the solver may take on a program with `rows` rows."""
         return max(_LEAST_STEPS, self._left // max(1, rows))
 
     def charge(self, *, cells: int = 0, steps: int = 0) -> None:
@@ -106,17 +106,17 @@ class LinearProgram:
         self._solver.addCols(len(costs), costs, np.zeros(len(costs)), upper, *amounts)
 
     def require(self, least: Floats) -> None:
-        """Of the first rows, from now on."""
+        """Sets the lower bounds of the first rows. They hold from the next solve on."""
         rows = np.arange(len(least), dtype=np.int32)
         self._solver.changeRowsBounds(len(rows), rows, least, np.full(len(rows), _UNBOUNDED))
 
     def cost(self, costs: Floats) -> None:
-        """Of each variable, from now on."""
+        """Sets the cost of each variable. It holds from the next solve on."""
         self._solver.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
     def solve(self, budget: WorkBudget, *, whole: int = 0) -> bool:
-        """Whether an optimum was found within the budget. The solver's clock goes on from call to call. whole: so many of the first
-        variables are whole numbers, where a step takes about as long as on a program with a row for each variable."""
+        """Whether an optimum was found within the budget. The solver's clock goes on from call to call. whole: how many
+        of the first variables are whole numbers. A step then takes about as long as on a program with a row for each variable."""
         solver, kinds = self._solver, self._highs.HighsVarType
         if whole != self._whole:
             every = np.arange(max(whole, self._whole), dtype=np.int32)

@@ -74,11 +74,10 @@ def cost_of(
     static: Sequence[StaticPoolChange] = (),
     assumptions: Iterable[str],
 ) -> Cost:
-    """Before: every node and NodeClaim. After: with the planned ones, and without those that go.
+    """Before counts every node and NodeClaim. After counts planned nodes too, and leaves out nodes that are being removed.
 
+    Released nodes that nothing runs on count as removed, because Karpenter removes them.
     static: nodes that Karpenter makes and deletes by itself when static NodePools change size.
-
-    Released nodes that nothing runs on count as gone, because Karpenter removes them; nodes on their way out likewise.
     """
     deletions = {action.node or action.node_claim for action in changes.delete}
     releases = {action.node or action.node_claim for action in changes.release}

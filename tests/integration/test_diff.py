@@ -68,7 +68,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def test_caps_of_a_pass_do_not_cut_the_price(repository: Repository) -> None:
-    """It was: 100 nodes, as many as one pass makes."""
+    """A report once counted 100 nodes, as many as one pass makes."""
     repository.commit({"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "9000"')})
     repository.branch("change", {"web.yaml": buffer("web", 'limits: {cpu: "4000"}')})
     done = repository.diff("main..change", "--output=json")
@@ -165,7 +165,7 @@ def test_gates_look_at_all_of_the_coming_days(repository: Repository, gate: str,
 
 
 def test_the_folder_of_a_new_cluster_need_not_be_checked_out(repository: Repository) -> None:
-    """It was looked for in the working tree, and the pull request that brings it had no report."""
+    """The folder was once looked for in the working tree, so the pull request that brings it had no report."""
     east = {f"clusters/east/{name}": text for name, text in START.items()}
     repository.commit({**east, "clusters/west/web.yaml": START["web.yaml"]})
     repository.branch("change", {"clusters/east/web.yaml": buffer("web", "replicas: 20")})

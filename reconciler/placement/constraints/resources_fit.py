@@ -49,7 +49,7 @@ class ResourcesFit(Constraint):
         return times(self.free(batch, bins), batch.needs.request)
 
     def reserve(self, batch: Batch, number: int, count: int) -> None:
-        """Reserves what so many chunks on the bin use. A count below 0 takes them back."""
+        """Reserves what `count` chunks on the bin use. A count below 0 takes them back."""
         amounts = batch.needs.request * count
         if batch.pods:
             self.running[number] += amounts

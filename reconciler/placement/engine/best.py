@@ -41,7 +41,7 @@ MOST_ORDERED = 200
 MOST_PAIRS = 2000
 """The number of batches times bins up to which other orders are tried."""
 MOST_ORDERS = 24
-"""The number of orders of four batches. Up to so many orders all are tried, so that the answer does not depend on names."""
+"""The number of orders of four batches. Up to this many orders, all are tried, so that the answer does not depend on names."""
 
 
 def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLENTY) -> dict[int, int]:

@@ -124,13 +124,13 @@ class DomainPrices:
         return False
 
     def cheapest_first(self, combinations: Sequence[Combination], count: int) -> Sequence[Combination]:
-        """Sorted by what new nodes for so many chunks would cost there; equals keep their order."""
+        """Sorted by what new nodes for `count` chunks would cost there; equals keep their order."""
         if not self.differ(combinations):
             return combinations
         return sorted(combinations, key=lambda item: self.cost(item.where, count))
 
     def cost(self, where: Requirements, count: int) -> Cost:
-        """Cost of the cheapest mix of new nodes for so many chunks, as if nothing else came to them."""
+        """Cost of the cheapest mix of new nodes for `count` chunks, as if nothing else came to them."""
         for at, options in self._options(where):
             mix = options.mix(count, self._state.kernel)
             if mix:

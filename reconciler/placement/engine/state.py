@@ -251,7 +251,7 @@ class State:
             self.topology.hosts.reach(self.base + len(self.planned.template))
 
     def note_found(self, batch: Batch, found: int) -> int:
-        """Records what a loop put on so many planned nodes; returns how many chunks that is."""
+        """Records what a loop put on `found` planned nodes; returns how many chunks that is."""
         return self._note_planned(batch, self.planned.found[NODES:, :found].T.tolist())
 
     def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> int:

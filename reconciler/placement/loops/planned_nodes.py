@@ -56,7 +56,7 @@ from reconciler.placement.arrays import (
 
 
 def allowed(code: int, bound: int, counted: int) -> int:
-    """How many more chunks a rule between pods allows in a domain where so many pods count."""
+    """How many more chunks a rule between pods allows in a domain where `counted` pods count."""
     if code == SPREAD_ITSELF:
         return max(0, bound - counted)
     if code == SPREAD_OTHERS:

@@ -55,7 +55,7 @@ class SizeOptions:
         """By number of a pool without limits, the template of a new node."""
 
     def mix(self, count: int, kernel: Kernel) -> Mix:
-        """The cheapest nodes for so many chunks, fullest first; a choice is an index into `types`. Empty when there is no size.
+        """The cheapest nodes for `count` chunks, fullest first; a choice is an index into `types`. Empty when there is no size.
 
         Exact up to a few times the largest size. Beyond that, most nodes have the size with the lowest price per chunk. Among equal
         prices fewer nodes win, then the first choice."""
@@ -115,7 +115,7 @@ def mix_price(mix: Mix, prices: Numbers) -> int:
 _TIES = 0.05
 """The part of the worth that goes by what is asked for alone."""
 _ENOUGH_BATCHES = 16
-"""From so many batches on, others use the room that one leaves. Fewer are placed as if nobody did."""
+"""From this many batches on, a batch is priced as if others used the room that it leaves. With fewer, nobody does."""
 _LEAST = 1e-9
 
 

@@ -277,9 +277,9 @@ class Compatibility:
         return np.concatenate(least)
 
     def joined(self) -> Numbers:
-        """By number of a template, that of the template which a node of it has once such chunks are on it.
+        """Maps a node template to the narrower template that a node gets when it takes these chunks, both by number; -1 where it may not.
 
-        -1 where they may not come. New templates are added as they arise, hence the loop.
+        New templates are added as they arise, hence the loop.
         """
         while len(self._joined) < len(self._templates.list):
             fresh = [self._join(item) for item in self._templates.list[len(self._joined) :]]

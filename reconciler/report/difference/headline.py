@@ -12,15 +12,13 @@ from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef, counted
-from reconciler.model.spending import MONTH
 from reconciler.report.costs import CostChange, Loss, losing_words, loss_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.room import named_room, room_words
-from reconciler.report.plan.words import sample_words
+from reconciler.report.plan.words import SPAN, sample_words
 from reconciler.report.words import NOT_SHOWN, dollars, listed, moment, percent_words, signed_dollars
 
 _STALLS = "the repository would stall"
-SPAN = f"{MONTH.days} days"
 _FIRST_ONE = (
     "; headroom keeps them at present. First merge a small buffer that is native from the start: this bound allows that,"
     " and the buffer's status shows whether an autoscaler serves it"

@@ -11,7 +11,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts, loss_words, short_words
 from reconciler.report.difference.difference import Difference
-from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
+from reconciler.report.difference.headline import headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
 from reconciler.report.plan.rows import (
     Page,
@@ -24,7 +24,7 @@ from reconciler.report.plan.rows import (
     section,
     static_pool_row,
 )
-from reconciler.report.plan.words import sample_words
+from reconciler.report.plan.words import SPAN, sample_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
 from reconciler.report.words import Row, amounts_words, change_words, cluster_title, grouped, listed, local_zone, moment
