@@ -27,7 +27,7 @@ from reconciler.outlook import Outlook
 from reconciler.report.escaping import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.rows import Page, page_text
+from reconciler.report.plan.rows import ReportPage, page_text
 
 if TYPE_CHECKING:
     from reconciler.cycle import Cycle
@@ -114,7 +114,7 @@ def print_plan(
         print_page(page, output)
 
 
-def print_page(page: Page, output: str) -> None:
+def print_page(page: ReportPage, output: str) -> None:
     """Prints a plan or a difference. output: text, markdown or html."""
     if output == "text":
         click.echo(page_text(page, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)

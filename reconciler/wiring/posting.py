@@ -21,7 +21,7 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems
 from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import PAGE_FILTERS, page_value
-from reconciler.report.plan.rows import Page, trimmed
+from reconciler.report.plan.rows import ReportPage, trimmed
 from reconciler.report.plan.words import sample_words
 from reconciler.settings.settings import Settings
 from reconciler.wiring.inputs import ReportedCluster
@@ -32,11 +32,11 @@ _ROWS = (60, 30, 15, 8, 4, 2, 1, 0)
 _MARKDOWN = "report.md.j2"
 
 
-def rendered_page(name: str, page: Page | Mapping[str, object]) -> str:
+def rendered_page(name: str, page: ReportPage | Mapping[str, object]) -> str:
     """One of the packaged pages: `report.html.j2`, `schedule.html.j2`, … A Markdown report keeps below `MOST_BYTES`. Its lists are
     shortened until it does, and say by how much. The summary stays whole, and so does every other page."""
     templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
-    if not isinstance(page, Page):
+    if not isinstance(page, ReportPage):
         return templates.render(name, page, most_output=MOST_PAGE)
     if name != _MARKDOWN:
         return templates.render(name, page.values, most_output=MOST_PAGE)
@@ -168,7 +168,7 @@ def complete_page(comparison: Comparison, cluster: ReportedCluster) -> str:
     return rendered_page("report.html.j2", _page(comparison, cluster))
 
 
-def _page(comparison: Comparison, cluster: ReportedCluster, whole: str = "") -> Page:
+def _page(comparison: Comparison, cluster: ReportedCluster, whole: str = "") -> ReportPage:
     return difference_page(
         comparison.change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=comparison.timelines, whole=whole
     )

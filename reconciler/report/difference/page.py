@@ -14,7 +14,7 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
 from reconciler.report.plan.rows import (
-    Page,
+    ReportPage,
     action_row,
     creation_row,
     findings_listing,
@@ -45,14 +45,14 @@ def difference_page(
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
     zone: tzinfo | None = None,
     whole: str = "",
-) -> Page:
+) -> ReportPage:
     """The same structure as `plan_page`, for what merging would change. timelines: the base's and the head's.
 
     whole: the address of the complete report, "" if there is none. snapshot: in words, the published snapshot that both were planned with.
     """
     place, sample = zone or local_zone(change.head.now), sample_words(change.base, change.head)
     demands = grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])
-    return Page(
+    return ReportPage(
         title=f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
         heading=title(change),
         is_refused=bool(change.conflicts or change.failed_gates),

@@ -15,7 +15,7 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.plan.rows import (
-    Page,
+    ReportPage,
     action_row,
     creation_row,
     findings_listing,
@@ -72,14 +72,14 @@ def plan_page(
     timeline: CapacityTimeline | None = None,
     spending: Spending | None = None,
     zone: tzinfo | None = None,
-) -> Page:
+) -> ReportPage:
     """For `page_text` and the templates. timeline: the coming week, if it is to be shown. spending: over the coming 30 days.
 
     snapshot: in words, the published snapshot that it was planned with.
     """
     place = zone or local_zone(plan.now)
     revision, sample = short_revision(plan.revision), sample_words(plan)
-    return Page(
+    return ReportPage(
         title=f"Capacity plan for {cluster}",
         heading=f"Plan for {cluster} at {revision}",
         revision=revision,

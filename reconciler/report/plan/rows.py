@@ -26,7 +26,7 @@ _ONE_LINE = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """A plan or a difference in words. Every list is a `listing`, every section a `section`."""
 
     title: str
@@ -84,7 +84,7 @@ def findings_listing(title: str, findings: Iterable[Finding]) -> Row:
     return listing([finding_words(finding) for finding in findings], title)
 
 
-def trimmed(page: Page, most: int) -> Page:
+def trimmed(page: ReportPage, most: int) -> ReportPage:
     """The page with at most `most` rows in each list, and counts of what is left out. The summary stays complete."""
 
     def fewer(item: Mapping[str, Any]) -> Row:
@@ -169,7 +169,7 @@ def static_pool_row(item: StaticPoolChange) -> Row:
     return {"sign": sign, "name": f"NodePool {item.node_pool}", "what": static_words(item), "why": why, "fields": []}
 
 
-def page_text(page: Page, *, paint: Paint = plain, width: int | None = None) -> str:
+def page_text(page: ReportPage, *, paint: Paint = plain, width: int | None = None) -> str:
     """The page for a terminal. What a difference says in one line comes first; of a plan that is the last line. width: to wrap at."""
     page = trimmed(page, MOST_ROWS)
     lines = [paint("bold", f"{page.heading}, {page.when}")]
