@@ -105,7 +105,7 @@ class KubernetesCluster:
             began = time.monotonic()
             while waited := self._unsettled() or self._unseen():
                 left = began + self._sync_timeout - time.monotonic()
-                if self._unreachable and time.monotonic() - began > _HOPELESS_SECONDS:
+                if self._unreachable and left <= max(0.0, self._sync_timeout - _HOPELESS_SECONDS):
                     raise Transient(self._unreachable, hint="look whether the API server runs and may be reached")
                 if left <= 0 or self._stopping.is_set():
                     raise Waiting(f"{_some(waited)} not read yet")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from reconciler.cluster.connection import Connection
 from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES
 from reconciler.cluster.watch import Pauses
+from reconciler.model.errors import Transient
 from tests.unit.cluster.scripted_server import Reply, Script, listing, serving, status
 
 
@@ -176,3 +177,16 @@ def test_a_thread_that_the_system_refuses_is_asked_for_again(monkeypatch: pytest
     monkeypatch.setattr(Thread, "start", refused)
     with cluster() as failed:
         assert any("can't start new thread" in words for words in told_until_all_is_read(failed))
+
+
+def test_why_nothing_was_read_is_told_however_short_the_wait() -> None:
+    failed = Event()
+    access = Access("http://127.0.0.1:1", urllib3.PoolManager(), dict)
+    dead = KubernetesCluster("a", lambda: access, inventory=InventoryParent(), sync_timeout=0.0)
+    dead.start(failed.set)
+    try:
+        assert failed.wait(30)
+        with pytest.raises(Transient, match="does not answer: Connection refused"):
+            dead.view()
+    finally:
+        dead.close()
