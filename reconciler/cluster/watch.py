@@ -92,6 +92,9 @@ def selector(resource: Resource) -> Iterable[tuple[str, str]]:
 
 _WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute
 _SILENCE_SECONDS = _WATCH_SECONDS + 30.0
+_PROOF_SECONDS = (
+    5  # of a watch while a gap waits to be closed: one that lasts does so, and a quiet kind has no event for long
+)
 _SHORT_SECONDS = 1.0
 """A watch that ends earlier, without an event, has shown nothing (client-go's "very short watch")."""
 _PAUSE_AFTER, _GAP_AFTER = 2, 3
@@ -260,11 +263,12 @@ class ResourceWatch:
 
     def _watch(self, path: str, version: str) -> str:
         """Applies events until the stream ends; returns the version to resume from."""
+        seconds = random.randint(_WATCH_SECONDS * 3 // 4, _WATCH_SECONDS)  # noqa: S311 - spreads load
         query = [
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", version),
-            ("timeoutSeconds", str(random.randint(_WATCH_SECONDS * 3 // 4, _WATCH_SECONDS))),  # noqa: S311 - spreads load
+            ("timeoutSeconds", str(seconds if self._in_vain < _GAP_AFTER else _PROOF_SECONDS)),
             *selector(self.resource),
         ]
         connection, plural = self._cluster.connection, self.resource.plural

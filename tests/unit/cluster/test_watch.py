@@ -284,6 +284,9 @@ def test_watches_in_a_row_that_show_nothing_are_a_gap_and_are_made_at_growing_in
     failures = [each for number, each in enumerate(row) if number or each in {"is refused", "breaks"}]
     assert paused == [0.25 * 2**number for number in range(len(failures))]
     assert len(gaps[0]) == 1, "though all pods were listed meanwhile"
+    asked = [int(query_of(path)["timeoutSeconds"]) for path in script.asked if "watch=true" in path]
+    assert min(asked[:3]) >= 180
+    assert asked[3] == 5, "so that the gap is closed soon, also where nothing happens"
 
 
 def test_lists_in_a_row_that_expire_are_a_gap_and_are_asked_for_at_growing_intervals(paused: list[float]) -> None:
