@@ -14,7 +14,7 @@ from reconciler.model.changes import Plan
 from reconciler.model.declared import SourceTree
 from reconciler.model.schedules import Edge, Schedule
 from reconciler.outlook import Outlook
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.consolidation import Consolidate, Vacate
@@ -42,7 +42,7 @@ class Cycle:
         progress: Callable[[str], None] = lambda _phase: None,
         proposals: Proposals | None = None,
     ) -> None:
-        memory = Memory()
+        cache = Cache()
         templates = TemplateSource(packaged_templates, rules.templates_folder)
         self._clock = clock
         self._progress = progress
@@ -51,14 +51,14 @@ class Cycle:
         self._reading: tuple[Stage, ...] = (
             self._manifests,
             FindInForce(catalog, rules.allow_empty, rules.inventory),
-            Prepare(rules.placement, memory, rules.not_ready_grace, rules.back_off),
+            Prepare(rules.placement, cache, rules.not_ready_grace, rules.back_off),
         )
         self._planning: tuple[Stage, ...] = (
             FindDemand(rules.dialect, rules.requests, rules.fulfilment, rules.shrink_after),
-            Place(rules, memory),
+            Place(rules, cache),
             MakeFirm(rules),
-            Vacate(rules, memory),
-            Consolidate(rules, memory),
+            Vacate(rules, cache),
+            Consolidate(rules, cache),
             Rehearse(rules),
             MakePlan(rules, catalog, templates),
         )

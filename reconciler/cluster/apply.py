@@ -39,7 +39,7 @@ class InventoryRecord:
     """The parent as it is in the cluster."""
 
     annotations: Mapping[str, str]
-    memory: Mapping[str, Any]
+    records: Mapping[str, Any]
     version: str = ""
 
     @property
@@ -91,7 +91,7 @@ def parent_manifest(
     *,
     group_kinds: Iterable[str],
     namespaces: Iterable[str],
-    memory: Mapping[str, Any],
+    records: Mapping[str, Any],
     recorded: str = "",
     version: str = "",
 ) -> Manifest:
@@ -114,16 +114,16 @@ def parent_manifest(
                 **({PATH_ANNOTATION: path} if path else {}),
             },
         },
-        "data": {MEMORY_KEY: memory_text(memory)},
+        "data": {MEMORY_KEY: records_text(records)},
     }
 
 
-def memory_text(memory: Mapping[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(memory, order="deterministic"), indent=1).decode()
+def records_text(records: Mapping[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(records, order="deterministic"), indent=1).decode()
 
 
-def memory_of(data: Mapping[str, str]) -> dict[str, Any]:
-    """The memory in a parent's data. Raises `Invalid` if it cannot be read: without it finished requests would run again."""
+def records_of(data: Mapping[str, str]) -> dict[str, Any]:
+    """The records in a parent's data. Raises `Invalid` if they cannot be read: without them finished requests would run again."""
     try:
         return msgspec.json.decode(data.get(MEMORY_KEY) or "{}", type=dict[str, Any])
     except msgspec.MsgspecError as error:
@@ -136,7 +136,7 @@ def inventory_of(members: Iterable[ObjectRef], record: InventoryRecord | None) -
         return Inventory(members=frozenset(members))
     return Inventory(
         members=frozenset(members),
-        memory=record.memory,
+        records=record.records,
         recorded=True,
         group_kinds=_listed(record.annotations.get(GROUP_KINDS, "")),
         namespaces=_listed(record.annotations.get(NAMESPACES, "")),
@@ -170,15 +170,15 @@ def carry_out(
     *,
     parent: InventoryParent,
     view: ClusterView,
-    memory: Mapping[str, Any],
+    records: Mapping[str, Any],
     first: Mapping[str, Any] | None = None,
-    forget: Forget = lambda memory, _: memory,
+    forget: Forget = lambda records, _: records,
     progress: Progress = lambda: None,
 ) -> ChangeSet:
     """Tries everything in a dry run first; what is refused there is left out, and the rest is written. Results in order of writing.
 
-    A write without an effect is not sent. memory: what the inventory is to remember from now on. first: the part that must be
-    written before anything else. forget: removes from memory what was not created after all, by name.
+    A write without an effect is not sent. records: what the inventory is to remember from now on. first: the part that must be
+    written before anything else. forget: removes from the records what was not created after all, by name.
     """
 
     def write(index: int) -> None:
@@ -190,23 +190,23 @@ def carry_out(
     record = _Record(cluster, parent, view, progress)
     grown = record.grown(write.ref for write in pending.todo() if _is_member(write, parent))
     others = pending.indexes(lambda write: not isinstance(write, Delete))
-    failure = record.write(grown, {**record.memory, **(first or {})}) if others else ""
+    failure = record.write(grown, {**record.records, **(first or {})}) if others else ""
     for index in others:
         if failure and not isinstance(pending.writes[index], Annotate):
             pending.skip(index, f"the inventory could not be written: {failure}")
         else:
             write(index)
     deletions = pending.indexes(lambda write: isinstance(write, Delete))
-    memory = forget(memory, [item.write.ref.name for item in pending.results() if not item.ok])
+    records = forget(records, [item.write.ref.name for item in pending.results() if not item.ok])
     left = record.left(pending.results())
-    failure = failure or record.write(grown if deletions else left, memory)
+    failure = failure or record.write(grown if deletions else left, records)
     for index in deletions:
         if failure:
             pending.skip(index, f"the inventory could not be written: {failure}")
         else:
             write(index)
     if deletions and not failure:
-        record.write(record.left(pending.results()), memory)
+        record.write(record.left(pending.results()), records)
     return ChangeSet((*pending.results(), *record.failures))
 
 
@@ -294,7 +294,7 @@ class _Record:
         self._path, self._version = view.inventory.path, view.inventory.version
         self._extent: Extent = (frozenset(view.inventory.group_kinds), frozenset(view.inventory.namespaces))
         self._needs_namespace = bool(view.namespaces) and parent.namespace not in view.namespaces
-        self.memory: Mapping[str, Any] = view.inventory.memory
+        self.records: Mapping[str, Any] = view.inventory.records
         self.failures: list[WriteResult] = []
 
     def grown(self, refs: Iterable[ObjectRef]) -> Extent:
@@ -312,9 +312,9 @@ class _Record:
                 members.add(result.write.ref)
         return self._extent_of(members)
 
-    def write(self, extent: Extent, memory: Mapping[str, Any]) -> str:
+    def write(self, extent: Extent, records: Mapping[str, Any]) -> str:
         """Writes the parent, unless it is as it should be; returns what went wrong, "" for nothing."""
-        same = extent == self._extent and memory_text(memory) == memory_text(self.memory)
+        same = extent == self._extent and records_text(records) == records_text(self.records)
         if same and (self._recorded or extent == (frozenset(), frozenset())):
             return ""
         if self._needs_namespace:
@@ -325,7 +325,7 @@ class _Record:
             self._parent,
             group_kinds=extent[0],
             namespaces=extent[1],
-            memory=memory,
+            records=records,
             recorded=self._path,
             version=self._version,
         )
@@ -339,7 +339,7 @@ class _Record:
                 )
             self.failures.append(result)
             return result.message or result.outcome.value
-        self._extent, self.memory, self._recorded, self._version = extent, memory, True, result.version
+        self._extent, self.records, self._recorded, self._version = extent, records, True, result.version
         return ""
 
     def _extent_of(self, refs: set[ObjectRef]) -> Extent:

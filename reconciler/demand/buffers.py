@@ -53,7 +53,7 @@ from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTA
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import PassMemory, remembered
+from reconciler.model.remembered import PassCache, remembered
 from reconciler.model.view import ClusterView
 
 _OF_ITS_TARGET = frozenset(
@@ -114,32 +114,32 @@ def buffer_demands(
     dialect: Dialect,
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
-    memory: PassMemory | None = None,
+    cache: PassCache | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
     declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
     now: by the cluster's clock; None to ignore how old a status is, and which sizes a share of running pods had before.
-    memory: of the pass before. A buffer that is not ready has `desired` None, and its condition says why.
+    cache: of the pass before. A buffer that is not ready has `desired` None, and its condition says why.
     """
-    memory = memory or PassMemory()
-    memory.begin()
+    cache = cache or PassCache()
+    cache.begin()
     context = Context(
         workloads=workload_index(declared.workloads, view.workloads),
         pods=view.pods,
         live_pods=LivePods(view.pods),
         absence_of=declared.absence_of,
-        shares=RunningShares(view, declared.node_pools, memory, now),
+        shares=RunningShares(view, declared.node_pools, cache, now),
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,
-        memory=memory,
+        cache=cache,
     )
     buffers = sorted(declared.buffers, key=lambda item: (item.ref.namespace, item.ref.name, item.ref.kind))
     drafts = [draft(buffer, context) for buffer in buffers]
     allowances = _allowances(drafts, view)
     balloons, waiting = standing_balloons(view.pods), waiting_balloons(view.pods)
-    one_shots = remembered(view.inventory.memory, ONE_SHOTS_KEY, OneShot)
+    one_shots = remembered(view.inventory.records, ONE_SHOTS_KEY, OneShot)
     demands: list[Demand] = []
     findings: list[Finding] = []
     for item in drafts:
@@ -153,7 +153,7 @@ def buffer_demands(
         pods = balloon_ref(ref)
         kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), answer.count))
         asked = (item, answer, kept, dialect, declared.priority_classes)
-        demand, its_findings = memory.once(("demand", ref), _demand_and_findings, *asked)
+        demand, its_findings = cache.once(("demand", ref), _demand_and_findings, *asked)
         demand = once(demand, item.buffer, "" if live is None else live.uid, one_shots, now)
         demands.append(suspended(demand, view) if stays else demand)
         findings += its_findings

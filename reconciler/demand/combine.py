@@ -27,7 +27,7 @@ from reconciler.model.nodes import InstanceType
 from reconciler.model.pods import Pod, admitted, is_kept, is_never_evicted
 from reconciler.model.provisioning_requests import RequestRules, selects_reserved_nodes
 from reconciler.model.refs import POD_KIND, ObjectRef
-from reconciler.model.remembered import PassMemory
+from reconciler.model.remembered import PassCache
 from reconciler.model.view import ClusterView, LiveObject
 
 
@@ -139,7 +139,7 @@ def demands(
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
     requests: RequestRules | None = None,
-    memory: PassMemory | None = None,
+    cache: PassCache | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). The second result is the
     findings on buffers and provisioning requests.
@@ -148,14 +148,14 @@ def demands(
     include_pending: new nodes may be planned for pending pods.
     instance_types: a chunk must fit one of them where a buffer on a node class does not size it; without types it is one core.
     now: by the cluster's clock, for the age of a status. None leaves out provisioning requests, since their phases go by time.
-    memory: buffers of the previous pass, so that only those that changed are computed again.
+    cache: buffers of the previous pass, so that only those that changed are computed again.
     """
     asked: tuple[Demand, ...] = ()
     of_requests: tuple[Finding, ...] = ()
     if now is not None and (declared.provisioning_requests or view.pods):  # a pod may name one that is not there
         asked, of_requests = request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(
-        declared, view, dialect=dialect, instance_types=instance_types, now=now, memory=memory
+        declared, view, dialect=dialect, instance_types=instance_types, now=now, cache=cache
     )
     pods = _of_no_request(pending_demands(view, include_pending=include_pending), asked)
     ordered = sorted((*asked, *_kept_from(asked, buffers)), key=_ORDER)

@@ -15,12 +15,12 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.pods import Pod, PodShape, RuntimeClass, Workload, admitted
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import PassMemory
+from reconciler.model.remembered import PassCache
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The objects that buffers refer to. absence_of: says why there is none of a name; memory: of the previous pass."""
+    """The objects that buffers refer to. absence_of: says why there is none of a name; cache: of the previous pass."""
 
     workloads: Mapping[ObjectRef, Workload]
     pods: tuple[Pod, ...]
@@ -30,7 +30,7 @@ class Context:
     node_pools: Sequence[NodePool] = ()
     instance_types: Sequence[InstanceType] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
-    memory: PassMemory = field(default_factory=PassMemory)
+    cache: PassCache = field(default_factory=PassCache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     chunk = next(iter(found.values())).shape.requests
     share = context.shares.of(buffer, of_pods, chunk) if isinstance(of_pods, PodsOf) else None
     asked = (buffer, found, pods, context.runtime_classes, share)
-    return context.memory.once(("draft", buffer.ref), _of_targets, *asked)
+    return context.cache.once(("draft", buffer.ref), _of_targets, *asked)
 
 
 def _of_targets(

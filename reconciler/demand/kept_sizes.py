@@ -48,7 +48,7 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import PODS, Resources, format_duration, readable_amount
 from reconciler.model.refs import ObjectRef, counted
-from reconciler.model.remembered import PassMemory, remembered
+from reconciler.model.remembered import PassCache, remembered
 from reconciler.model.view import ClusterView, LiveObject
 
 _FIELD = f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"
@@ -120,15 +120,15 @@ class RunningShares:
     """
 
     def __init__(
-        self, view: ClusterView, node_pools: Iterable[NodePool], memory: PassMemory, now: datetime | None
+        self, view: ClusterView, node_pools: Iterable[NodePool], cache: PassCache, now: datetime | None
     ) -> None:
-        self._view, self._node_pools, self._memory, self._now = view, node_pools, memory, now
+        self._view, self._node_pools, self._cache, self._now = view, node_pools, cache, now
         self._read: _Read | None = None
 
     def of(self, buffer: Buffer, pods: PodsOf, chunk: Resources) -> Share:
         """The share that `buffer.percentage` is. chunk: what one of its chunks requests."""
         if self._read is None:
-            self._read = _read(self._view, self._node_pools, self._memory)
+            self._read = _read(self._view, self._node_pools, self._cache)
         running = self._read.running.of(pods, buffer.ref.namespace)
         asked = tuple((name, amount) for name, amount in chunk if name != PODS and amount > 0)
         percentage = buffer.percentage or 0
@@ -160,11 +160,11 @@ class _Read:
     node_pools: frozenset[str]
 
 
-def _read(view: ClusterView, node_pools: Iterable[NodePool], memory: PassMemory) -> _Read:
+def _read(view: ClusterView, node_pools: Iterable[NodePool], cache: PassCache) -> _Read:
     pools = {item.node.name: item.node_pool for item in view.machines if item.node is not None}
-    running = memory.once(("running pods",), RunningPods, view.pods, pools)
+    running = cache.once(("running pods",), RunningPods, view.pods, pools)
     names = frozenset({*(pool.name for pool in node_pools), *pools.values()})
-    return _Read(running, remembered(view.inventory.memory, SHARES_KEY, RememberedShare), names)
+    return _Read(running, remembered(view.inventory.records, SHARES_KEY, RememberedShare), names)
 
 
 def _notes(

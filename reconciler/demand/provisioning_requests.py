@@ -105,7 +105,7 @@ def request_demands(
         view=view,
         now=now,
         rules=rules,
-        records=read_records(view.inventory.memory),
+        records=read_records(view.inventory.records),
         attempts=attempts_in(view),
         consumption=consumption_of((*view.pods, *view.finished_pods)),
         priorities=Priorities(declared.priority_classes, without_class=0),

@@ -269,8 +269,8 @@ class Plan:
     blocked: tuple[str, ...] = ()
     """Why nothing may be deleted or released in this pass: an incomplete read, a force-push hold."""
     notes: tuple[str, ...] = ()
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    """The inventory's memory after the pass: JSON values by key."""
+    records: Mapping[str, Any] = field(default_factory=dict)
+    """The inventory's records after the pass: JSON values by key."""
     edges: tuple[Edge, ...] = ()
     """The instants, in order, at which something that this plan waits for may proceed."""
     stock_outs: tuple[StockOut, ...] = ()

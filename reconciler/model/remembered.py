@@ -39,9 +39,9 @@ def restored(value: Any, kind: type[R]) -> R:
     return msgspec.convert(value, kind)
 
 
-def remembered(memory: Mapping[str, Any], key: str, kind: type[R]) -> dict[str, R]:
+def remembered(inventory: Mapping[str, Any], key: str, kind: type[R]) -> dict[str, R]:
     """The records under the key, by name. One that cannot be read was written by another version, and is dropped."""
-    entries = memory.get(key)
+    entries = inventory.get(key)
     records: dict[str, R] = {}
     for name, value in entries.items() if isinstance(entries, Mapping) else ():
         with suppress(Unreadable):
@@ -49,7 +49,7 @@ def remembered(memory: Mapping[str, Any], key: str, kind: type[R]) -> dict[str, 
     return records
 
 
-def memory_of(key: str, value: Record | Mapping[str, Record] | list[Any]) -> dict[str, Any]:
+def records_of(key: str, value: Record | Mapping[str, Record] | list[Any]) -> dict[str, Any]:
     """Records as JSON values under the key; empty where there are none."""
     return {key: msgspec.to_builtins(value, order="deterministic")} if value else {}
 
@@ -58,14 +58,14 @@ def memory_of(key: str, value: Record | Mapping[str, Record] | list[Any]) -> dic
 class Inventory:
     """What headroom put into the cluster (the ApplySet's members) and what must outlive its objects.
 
-    members: objects that a prune may delete. memory: small JSON values by key (back-offs, finished requests).
+    members: objects that a prune may delete. records: small JSON values by key (back-offs, finished requests).
     recorded: the inventory object exists. group_kinds (`NodePool.karpenter.sh`), namespaces: where members may be, as it says.
     suspended: nothing may be written until this is taken back. requested_at: the value of the annotation that asks for a pass.
     path: the folder in the repository that it was written for, "" where unknown. version: its resourceVersion.
     """
 
     members: frozenset[ObjectRef] = frozenset()
-    memory: Mapping[str, Any] = field(default_factory=dict)
+    records: Mapping[str, Any] = field(default_factory=dict)
     recorded: bool = False
     group_kinds: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Inventory:
 
 
 REQUESTS_KEY = "provisioningRequests"
-"""The key in the inventory's memory: records by `namespace/name`."""
+"""The key of requests in the inventory's records, each by `namespace/name`."""
 
 
 class RequestRecord(Record, frozen=True):
@@ -109,10 +109,10 @@ class RequestRecord(Record, frozen=True):
         return f"{self.uid}.{self.attempt}"
 
 
-def read_records(memory: Mapping[str, Any]) -> dict[str, RequestRecord]:
+def read_records(records: Mapping[str, Any]) -> dict[str, RequestRecord]:
     """Records by `namespace/name`. Raises `Invalid` if one cannot be read, since without it a request would run again."""
     try:
-        return restored(memory.get(REQUESTS_KEY) or {}, dict[str, RequestRecord])
+        return restored(records.get(REQUESTS_KEY) or {}, dict[str, RequestRecord])
     except Unreadable as error:
         raise Invalid(
             f"{REQUESTS_KEY} in the inventory is not what headroom wrote ({error})",
@@ -208,16 +208,16 @@ class PruneHour(Record, frozen=True):
         """When the next hour may begin."""
         return self.since + HOUR
 
-    def memory(self) -> dict[str, Any]:
+    def records(self) -> dict[str, Any]:
         """JSON values for the inventory; nothing while nothing was removed."""
         took = self.pruned or self.released or self.let_down
-        return memory_of(PRUNES_KEY, self) if took else {}
+        return records_of(PRUNES_KEY, self) if took else {}
 
 
-def prune_hour(memory: Mapping[str, Any], members: int, nodes: int, now: datetime) -> PruneHour:
+def prune_hour(records: Mapping[str, Any], members: int, nodes: int, now: datetime) -> PruneHour:
     """The current hour, or a new one. An entry of another format was written by another version, and is dropped."""
     try:
-        hour = restored(memory.get(PRUNES_KEY), PruneHour)
+        hour = restored(records.get(PRUNES_KEY), PruneHour)
     except Unreadable:
         return PruneHour(now, members, nodes)
     return hour if now < hour.ends else PruneHour(now, members, nodes, let_down=hour.let_down)
@@ -227,7 +227,7 @@ Made = TypeVar("Made")
 Inputs = TypeVarTuple("Inputs")
 
 
-class PassMemory:
+class PassCache:
     """Results of functions by key. It decides nothing: without it the results are the same, since a function sees only its inputs.
 
     Inputs and results must never be modified. Inputs that are the same objects as before are not compared. Not thread-safe.

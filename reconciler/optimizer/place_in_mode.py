@@ -21,9 +21,9 @@ from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem, reassign
 from reconciler.optimizer.solver import MOST_FOR_BOUND, WorkBudget
 from reconciler.placement.arrays import Amounts
+from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.engine.state import State
-from reconciler.placement.memory import Memory
 from reconciler.placement.place import Solution, solve
 from reconciler.placement.problem import Problem
 
@@ -52,12 +52,12 @@ OUT_OF_TIME = "the time for it was over"
 NOTHING_CHEAPER = "nothing cheaper was found"
 
 
-def place_optimally(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
+def place_optimally(problem: Problem, *, cache: Cache, seconds_left: Callable[[], float]) -> Placement:
     """Where each chunk goes, for the least price that the search finds. Raises `Invalid` if its solver cannot be loaded.
 
-    memory: the previous placements, so that only what changed is computed again. seconds_left: what the search may still take.
+    cache: the previous placements, so that only what changed is computed again. seconds_left: what the search may still take.
     """
-    return memory.placement(problem, lambda: _optimal(problem, solve(problem, memory), seconds_left))
+    return cache.placement(problem, lambda: _optimal(problem, solve(problem, cache), seconds_left))
 
 
 def _optimal(problem: Problem, solution: Solution, seconds_left: Callable[[], float]) -> Placement:

@@ -27,6 +27,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
 from reconciler.placement.arrays import PLENTY, ResourceColumns
 from reconciler.placement.batches import Batch, KnownNeeds, batches_of
+from reconciler.placement.cache import Cache
 from reconciler.placement.constraints.dynamic_resources import with_devices
 from reconciler.placement.constraints.limits import (
     NOTHING,
@@ -42,7 +43,6 @@ from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
-from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.existing import bins_of, frame_of
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.offerings import NANODOLLARS, offerings_of, overlays_in_force
@@ -255,16 +255,16 @@ class Solution:
         return Placement(tuple(occupied), tuple(planned), tuple(self.unplaced), assumptions)
 
 
-def place(problem: Problem, *, memory: Memory | None = None) -> Placement:
+def place(problem: Problem, *, cache: Cache | None = None) -> Placement:
     """Where each chunk goes. Only what is certain to fit is placed; what could not be judged is in `assumptions`.
 
-    memory: the previous placement, so that only what changed is computed again.
+    cache: the previous placement, so that only what changed is computed again.
     """
-    known = memory or Memory()
+    known = cache or Cache()
     return known.placement(problem, lambda: solve(problem, known).placement())
 
 
-def solve(problem: Problem, memory: Memory) -> Solution:
+def solve(problem: Problem, cache: Cache) -> Solution:
     """Places everything once, in the fast mode."""
     shapes = [group.shape for demand in problem.demands for group in demand.groups]
     attached = with_volumes(problem) if any(shape.volume_claims for shape in shapes) else Attached(problem)
@@ -274,7 +274,7 @@ def solve(problem: Problem, memory: Memory) -> Solution:
     columns = ResourceColumns(group.shape.requests for group in groups)
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
-    state = _initial_state(problem, attached, batches, columns=columns, needs=needs, memory=memory)
+    state = _initial_state(problem, attached, batches, columns=columns, needs=needs, cache=cache)
     most_price = PLENTY if isinf(options.most_price) else int(options.most_price * NANODOLLARS)
     missing = place_best(state, in_order_of_spread(state, batches), most_price=most_price)
     unplaced = unplaced_chunks(state, problem, batches, missing) if missing else []
@@ -288,20 +288,20 @@ def _initial_state(
     *,
     columns: ResourceColumns,
     needs: KnownNeeds,
-    memory: Memory,
+    cache: Cache,
 ) -> State:
     """What exists, what can be bought, and which pods count where.
 
-    columns: the resources that any chunk asks for. memory: from the last placement, reused where its inputs are unchanged."""
+    columns: the resources that any chunk asks for. cache: from the last placement, reused where its inputs are unchanged."""
     view, options = problem.view, problem.options
     sold, observed = (tuple(problem.instance_types), options.back_offs), attached.observed
-    catalog = memory.once("catalog", sold, lambda: offerings_of(problem.instance_types, options.back_offs))
+    catalog = cache.once("catalog", sold, lambda: offerings_of(problem.instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
     overlaid = (sold[0], tuple(problem.node_pools), tuple(problem.overlays))
-    in_force = memory.once("overlays", overlaid, lambda: overlays_in_force(problem))
+    in_force = cache.once("overlays", overlaid, lambda: overlays_in_force(problem))
     node_pools = sorted(problem.node_pools, key=lambda pool: pool.name)
     pools = (*sold, tuple(problem.node_pools), in_force.overlays, view.daemon_sets, columns.names, observed)
-    every = memory.once(
+    every = cache.once(
         "offers",
         pools,
         lambda: {
@@ -309,12 +309,12 @@ def _initial_state(
             for pool in node_pools
         },
     )
-    frame = memory.once(
+    frame = cache.once(
         "frame",
         (*pools, view.nodes, view.node_claims, options.leaving, options.keeping),
         lambda: frame_of(view, every, columns, leaving=options.leaving, keeping=options.keeping),
     )
-    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns, options.booked)
+    bins = bins_of(frame, cache.tally.count(view.pods), daemons, columns, options.booked)
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         for wanted in (batch.needs, *batch.preferences):

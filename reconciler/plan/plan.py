@@ -21,7 +21,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.placement import Cause
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY, memory_of
+from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY, records_of
 from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
 from reconciler.plan.buffers.keeping import (
@@ -31,12 +31,12 @@ from reconciler.plan.buffers.keeping import (
     with_balloons,
     with_shortages,
 )
-from reconciler.plan.buffers.memory import remembered_buffers
+from reconciler.plan.buffers.records import remembered_buffers
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.facts import Facts, PlanRules, clock_findings, hostname_findings, nominated_notes
 from reconciler.plan.holding.consolidation import (
     DEPARTURES_KEY,
-    departures_memory,
+    departure_records,
     is_serving,
     opened,
     rooms,
@@ -124,8 +124,8 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         include_pending=facts.include_pending,
         blocked=blocked,
         notes=_notes(facts, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
-        memory=_memory(facts, created, held, pruning)
-        | memory_of(REQUESTS_KEY, remembered(requests, applied, facts.cluster_now))
+        records=_records(facts, created, held, pruning)
+        | records_of(REQUESTS_KEY, remembered(requests, applied, facts.cluster_now))
         | of_buffers,
         stock_outs=missed,
         edges=_edges(facts, (*requests.edges, *pruning.edges, *edges), outcomes),
@@ -237,13 +237,13 @@ def _held(
 def _has_requests(facts: Facts, bins: Sequence[Bin]) -> bool:
     """Whether a ProvisioningRequest is there, or was and has left something behind."""
     asked = any(demand.request is not None for demand in facts.demands)
-    return asked or REQUESTS_KEY in facts.view.inventory.memory or any(item.is_reserved for item in bins)
+    return asked or REQUESTS_KEY in facts.view.inventory.records or any(item.is_reserved for item in bins)
 
 
 def _remembers_buffers(facts: Facts) -> bool:
     """Whether a one-shot buffer or a share of running pods is there, or was."""
     there = any(demand.one_shot or demand.share is not None for demand in facts.demands)
-    return there or not facts.view.inventory.memory.keys().isdisjoint({ONE_SHOTS_KEY, SHARES_KEY})
+    return there or not facts.view.inventory.records.keys().isdisjoint({ONE_SHOTS_KEY, SHARES_KEY})
 
 
 def _requests(
@@ -330,11 +330,11 @@ def _overlay_notes(facts: Facts) -> tuple[str, ...]:
     return ()
 
 
-def _memory(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
-    """The inventory's memory with this package's entries replaced; those of others stay."""
+def _records(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
+    """The inventory's records with this package's entries replaced; those of others stay."""
     own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY}
-    others = {key: value for key, value in facts.view.inventory.memory.items() if key not in own}
+    others = {key: value for key, value in facts.view.inventory.records.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
-    launches = facts.launches.memory(created, deleted, facts.cluster_now)
-    left = departures_memory(with_claims(facts.departures, created, facts.cluster_now))
-    return dict(sorted((others | launches | dict(pruning.memory) | left).items()))
+    launches = facts.launches.records(created, deleted, facts.cluster_now)
+    left = departure_records(with_claims(facts.departures, created, facts.cluster_now))
+    return dict(sorted((others | launches | dict(pruning.records) | left).items()))

@@ -64,7 +64,7 @@ def request_plan(
     The document of a request that never had an object runs on after the end: only an object can tell its user how it ended."""
     decisions: dict[ObjectRef, Decision] = {}
     asked = [(demand, demand.request) for demand in demands if demand.request is not None]
-    records = _kept(read_records(view.inventory.memory), view, now, rules, unknown=unknown)
+    records = _kept(read_records(view.inventory.records), view, now, rules, unknown=unknown)
     edges: list[Edge] = []
     located = _located(bins, {demand.ref: len(demand.groups) for demand, _ in asked})
     for demand, state in asked:
@@ -205,7 +205,7 @@ class Bookings:
 
 def bookings(view: ClusterView) -> Bookings:
     """From the records of requests: those that are provisioned and have not ended, and attempts under way."""
-    records = read_records(view.inventory.memory)
+    records = read_records(view.inventory.records)
     since = min((item.began for item in records.values() if item.under_way and item.began is not None), default=None)
     booked = {
         name: record for name, record in records.items() if record.provisioned is not None and record.ended is None

@@ -23,7 +23,7 @@ from reconciler.model.schedules import Following, following_of
 from reconciler.model.spending import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost
 from reconciler.model.timelines import aligned, joined
 from reconciler.model.view import ClusterView, Machine
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.plan.bins import all_bins
@@ -46,7 +46,7 @@ class Basis:
     """None: of another view, so the present state is placed too."""
     leaving: tuple[Demand, ...] = ()
     """Pods of nodes that will be replaced."""
-    memory: Memory = field(default_factory=Memory)
+    cache: Cache = field(default_factory=Cache)
     booked_for: timedelta = timedelta(minutes=10)
     """How long capacity is set aside for a provisioning request."""
 
@@ -172,7 +172,7 @@ def _with_room(basis: Basis, declared: Declared, found: tuple[Demand, ...], acco
         overlays=declared.node_overlays,
         options=replace(basis.options, optimal=False, include_pending=bool(basis.leaving)),
     )
-    return accountant.steady_state(declared, found, place(problem, memory=basis.memory))
+    return accountant.steady_state(declared, found, place(problem, cache=basis.cache))
 
 
 def _mean(known: dict[Key, SteadyState], lasting: dict[Key, float]) -> SteadyState:

@@ -23,8 +23,8 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Departure
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
+from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
@@ -58,12 +58,12 @@ MOST_VACATED = 6
 
 @dataclass(frozen=True, slots=True)
 class Vacate:
-    """memory: the outcomes of the last trials, so that an unchanged cluster is not tried again."""
+    """cache: the outcomes of the last trials, so that an unchanged cluster is not tried again."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
-    memory: Memory
+    cache: Cache
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves the most placeholders; the same state if none can be left."""
@@ -80,7 +80,7 @@ class Vacate:
         if next_look is not None:
             why = "chunks may move to room that is free for `consolidateAfter` by then"
             state = replace(state, edges=(*state.edges, Edge(next_look + state.view.clock_skew, why)))
-        savings = savings_of(state, self.rules.consolidation, self.memory)
+        savings = savings_of(state, self.rules.consolidation, self.cache)
         left: frozenset[str] = frozenset()
         trials = iter(range(MOST_VACATED))
         for vacancy in found:
@@ -111,7 +111,7 @@ class Vacate:
             if next(trials, None) is None:
                 break
             problem = problem_without(state, state.prepared.room, bins, left | {name}, closed - {name}, most_price=0)
-            trial = place(problem, memory=self.memory.of("vacating", answers=MOST_VACATED))
+            trial = place(problem, cache=self.cache.of("vacating", answers=MOST_VACATED))
             if trial.planned or trial.missing > state.placement.missing:
                 continue  # a node would be made, or a chunk or pod would lose its place
             left |= {name}
@@ -122,10 +122,10 @@ class Vacate:
         return state, left
 
 
-def savings_of(state: PassState, rules: ConsolidationRules, memory: Memory) -> Savings:
+def savings_of(state: PassState, rules: ConsolidationRules, cache: Cache) -> Savings:
     pools = state.effective.node_pools
     sold = (state.instance_types, pools)
-    least = memory.once("least prices", sold, lambda: LeastPrices(state.instance_types, pools))
+    least = cache.once("least prices", sold, lambda: LeastPrices(state.instance_types, pools))
     return Savings(rules, state.instance_types, least, state.demands, pods_by_node(state.prepared.room))
 
 
@@ -167,12 +167,12 @@ _MOST_TURNS = 24
 
 @dataclass(frozen=True, slots=True)
 class Consolidate:
-    """memory: the placements of the last trials."""
+    """cache: the placements of the last trials."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
-    memory: Memory
+    cache: Cache
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves a node, or else the same placement."""
@@ -182,10 +182,10 @@ class Consolidate:
             return state  # no node holds anything
         watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
-        savings = savings_of(state, self.rules.consolidation, self.memory)
+        savings = savings_of(state, self.rules.consolidation, self.cache)
         pods = savings.pods
-        memory = self.memory.of("consolidating", answers=_KEPT)
-        opening = Opening(state, bins, pods, savings.shapes, memory)
+        cache = self.cache.of("consolidating", answers=_KEPT)
+        opening = Opening(state, bins, pods, savings.shapes, cache)
         state = opening.judged_again()
         settling = any(item.pods or (item.chunks and not item.says_what_it_holds) for item in bins)
         if state.placement.planned or settling:
@@ -193,7 +193,7 @@ class Consolidate:
         starting = with_starting_nodes(bins)
         state, turns = self._candidates(state, bins, pods, is_left_by_chunks, savings.price_if_possible, starting)
         for candidate in turns:
-            left = self._left(state, candidate, bins, savings, memory)
+            left = self._left(state, candidate, bins, savings, cache)
             if left is not None:
                 return left
         if starting:
@@ -225,7 +225,7 @@ class Consolidate:
         turn = int(state.cluster_now.timestamp() / _TURN.total_seconds())
         # As long as nothing changes, each has its turn once. No change would start the passes for that.
         seen = (tuple(item.bin.name for item in waiting), state.placement.occupied, state.prepared.room.pods)
-        first = self.memory.once(f"first turn of {may_be_left.__name__}", seen, lambda: turn)
+        first = self.cache.once(f"first turn of {may_be_left.__name__}", seen, lambda: turn)
         if (MOST_TRIALS - 1) * (turn - first + 1) < min(len(waiting) - 1, _MOST_TURNS):
             looks.append(datetime.fromtimestamp((turn + 1) * _TURN.total_seconds(), UTC))
         if looks:
@@ -248,14 +248,14 @@ class Consolidate:
         return options.leaving | (options.keeping - is_open) | state.prepared.suspended | booked
 
     def _left(
-        self, state: PassState, candidate: Candidate, bins: Sequence[Bin], savings: Savings, memory: Memory
+        self, state: PassState, candidate: Candidate, bins: Sequence[Bin], savings: Savings, cache: Cache
     ) -> PassState | None:
         """The state in which the node's chunks have other room; None if that saves too little."""
         name = candidate.bin.name
-        moved = without_pods(state, candidate, bins, self.rules.consolidation, memory)
+        moved = without_pods(state, candidate, bins, self.rules.consolidation, cache)
         if moved is None:
             return None
-        problem, trial = self._without_chunks(state, candidate, bins, moved, savings, memory)
+        problem, trial = self._without_chunks(state, candidate, bins, moved, savings, cache)
         if trial is None or (self.rules.check_placement and violations(problem, trial)):
             return None
         saved = candidate.price - moved.price - trial.price
@@ -276,7 +276,7 @@ class Consolidate:
         bins: Sequence[Bin],
         moved: Moved,
         savings: Savings,
-        memory: Memory,
+        cache: Cache,
     ) -> tuple[Problem, Placement | None]:
         """Where the node's chunks go; None if that saves too little. Where that takes a new node, chunks of other nodes stay: those would
         go before the new one is there. Nor do chunks come to a node that would be left again."""
@@ -292,12 +292,12 @@ class Consolidate:
                 state, moved.room, bins, frozenset({candidate.bin.name}), closed, most_price=most_price
             )
             problem = replace(problem, options=replace(problem.options, promised=moved.promised))
-            trial = place(problem, memory=memory)
+            trial = place(problem, cache=cache)
             if trial.missing > state.placement.missing or trial.price >= most_price or not trial.price_known:
                 break
             wrong = _emptied(candidate, bins, trial) if trial.planned else frozenset()
             suspected = [item for item in bins if item.name in suspects]
-            wrong |= self._too_large(state, suspected, trial, moved, savings=savings, memory=memory)
+            wrong |= self._too_large(state, suspected, trial, moved, savings=savings, cache=cache)
             if not wrong:
                 return problem, trial
             closed |= wrong
@@ -311,7 +311,7 @@ class Consolidate:
         moved: Moved,
         *,
         savings: Savings,
-        memory: Memory,
+        cache: Cache,
     ) -> frozenset[str]:
         """Nodes that chunks come to and that would be left again: new nodes for what is there then cost so much less."""
         coming = {item.node: item.holdings for item in trial.occupied}
@@ -325,7 +325,7 @@ class Consolidate:
             pods += chunks_as_pods(item.name, coming[item.name], savings.shapes)
             most_price = price - self.rules.consolidation.least(price)
             everywhere = {machine.name for machine in moved.room.machines}
-            answer = place(moving(state, pods, moved.room, everywhere, most_price=most_price), memory=memory)
+            answer = place(moving(state, pods, moved.room, everywhere, most_price=most_price), cache=cache)
             if answer.price < most_price and not answer.unplaced and answer.price_known:
                 found.add(item.name)
         return frozenset(found)

@@ -34,11 +34,11 @@ from reconciler.demand.size import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.findings import Finding
 from reconciler.model.provisioning_requests import RequestRules
-from reconciler.model.remembered import REQUESTS_KEY, Departure, PassMemory
+from reconciler.model.remembered import REQUESTS_KEY, Departure, PassCache
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
@@ -65,22 +65,22 @@ class ChangingNodes:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """options: as the settings have them. memory: the one that placement uses."""
+    """options: as the settings have them. cache: the one that placement uses."""
 
     phase: ClassVar[str] = "view"
 
     options: PlacementOptions
-    memory: Memory
+    cache: Cache
     not_ready_grace: timedelta
     back_off: BackOffRules
 
     def run(self, state: PassState) -> PassState:
         seen = state.view
-        view = self.memory.once("nominated", (seen,), lambda: with_nominated(seen)) if seen.pods else seen
+        view = self.cache.once("nominated", (seen,), lambda: with_nominated(seen)) if seen.pods else seen
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, state.instance_types, self.back_off)
-        booked = bookings(view) if REQUESTS_KEY in view.inventory.memory else Bookings()
+        booked = bookings(view) if REQUESTS_KEY in view.inventory.records else Bookings()
         nodes = self._nodes(state, view, now, booked.kept) if view.machines else ChangingNodes()
         options = replace(
             self.options,
@@ -145,7 +145,7 @@ class FindDemand:
     requests: RequestRules
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     shrink_after: timedelta = SHRINK_AFTER
-    memory: PassMemory = field(default_factory=PassMemory)
+    cache: PassCache = field(default_factory=PassCache)
 
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
@@ -159,7 +159,7 @@ class FindDemand:
             instance_types=state.instance_types,
             now=state.cluster_now,
             requests=self.requests,
-            memory=self.memory,
+            cache=self.cache,
         )
         found = with_leaving(found, state.prepared.leaving)
         found = let_down(found, state.view, state.repository)

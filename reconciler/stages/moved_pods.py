@@ -20,7 +20,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.remembered import Departure
 from reconciler.model.view import ClusterView
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin
@@ -46,7 +46,7 @@ class Moved:
 
 
 def without_pods(
-    state: PassState, candidate: Candidate, bins: Sequence[Bin], rules: ConsolidationRules, memory: Memory
+    state: PassState, candidate: Candidate, bins: Sequence[Bin], rules: ConsolidationRules, cache: Cache
 ) -> Moved | None:
     """The cluster once the node's pods have gone elsewhere; None if they cannot."""
     room = state.prepared.room
@@ -54,8 +54,8 @@ def without_pods(
         return Moved(room)
     held = {item.name for item in bins if item.is_held}
     problem = moving(state, candidate.pods, room, held | {candidate.bin.name}, most_price=candidate.price)
-    answer = place(problem, memory=memory)
-    made, one = answer.planned, _one_node(problem, candidate.pods, answer, memory)
+    answer = place(problem, cache=cache)
+    made, one = answer.planned, _one_node(problem, candidate.pods, answer, cache)
     several, single = (sum(node.price for node in bought) for bought in (made, one))
     made = () if one and not rules.is_worth(single - several, candidate.price) else made
     if (
@@ -75,15 +75,15 @@ def without_pods(
 
 
 def would_go(
-    state: PassState, pods: Sequence[Pod], price: float, room: ClusterView, closed: AbstractSet[str], memory: Memory
+    state: PassState, pods: Sequence[Pod], price: float, room: ClusterView, closed: AbstractSet[str], cache: Cache
 ) -> bool:
     """Whether Karpenter would remove the nodes of these pods, which cost so much, as their pods find room for less. closed: nodes to which
     the pods do not move, those nodes among them."""
     problem = moving(state, pods, room, closed, most_price=price)
-    answer = place(problem, memory=memory)
+    answer = place(problem, cache=cache)
     if answer.unplaced:
         return False
-    one = _one_node(problem, pods, answer, memory)
+    one = _one_node(problem, pods, answer, cache)
     return not answer.planned or (bool(one) and sum(node.price for node in one) < price)
 
 
@@ -145,7 +145,7 @@ class Opening:
     bins: Sequence[Bin]
     pods: Mapping[str, tuple[Pod, ...]]
     shapes: Mapping[tuple[ObjectRef, int], PodShape]
-    memory: Memory
+    cache: Cache
 
     def opened(self, guests: Iterable[Candidate]) -> PassState:
         """The state in which held nodes are open to the pods of one of these nodes, or else the same state."""
@@ -174,9 +174,7 @@ class Opening:
     def _hosts(self, guest: Bin, held: Sequence[Bin]) -> list[Bin]:
         """The held nodes that the guest's pods would come to if chunks were pods; none where its pods do not all find room."""
         room = self._with_chunks(self.state.prepared.room, held)
-        answer = place(
-            moving(self.state, self.pods[guest.name], room, {guest.name}, most_price=None), memory=self.memory
-        )
+        answer = place(moving(self.state, self.pods[guest.name], room, {guest.name}, most_price=None), cache=self.cache)
         entered = {pod.node_name for pod in arrived(self.pods[guest.name], answer)}
         return [] if answer.unplaced else [item for item in held if item.name in entered]
 
@@ -208,11 +206,11 @@ class Opening:
         pods = [pod for item in items for pod in self.pods[item.name]]
         price = sum(inf if (known := prices.of(item)) is None else known for item in items)
         away = closed | {item.name for item in items}
-        return would_go(self.state, pods, price, room, away, self.memory)
+        return would_go(self.state, pods, price, room, away, self.cache)
 
     def _arrived(self, pods: Sequence[Pod], room: ClusterView, closed: set[str]) -> tuple[Pod, ...]:
         """Those of the pods that fit on nodes which are not closed to them."""
-        return arrived(pods, place(moving(self.state, pods, room, closed, most_price=None), memory=self.memory))
+        return arrived(pods, place(moving(self.state, pods, room, closed, most_price=None), cache=self.cache))
 
     def _with_chunks(self, room: ClusterView, hosts: Iterable[Bin]) -> ClusterView:
         """The room in which the hosts' chunks are pods."""
@@ -225,7 +223,7 @@ def _moved(room: ClusterView, node: str, came: Iterable[Pod]) -> ClusterView:
     return replace(room, pods=(*(pod for pod in room.pods if pod.node_name != node), *came))
 
 
-def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement, memory: Memory) -> tuple[PlannedNode, ...]:
+def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement, cache: Cache) -> tuple[PlannedNode, ...]:
     """The cheapest node that holds all pods that need new nodes, as a placement of one pod as large as all; () where none does.
 
     Pods that ask for different nodes, or have volumes or devices, are not judged. Rules between pods do not count: they run on one node now.
@@ -241,7 +239,7 @@ def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement, memory:
     together = demand_of_pod(
         replace(pods[0], shape=replace(kinds.pop(), requests=requests)), problem.view, opens_nodes=True
     )
-    return place(replace(problem, demands=(together,)), memory=memory).planned
+    return place(replace(problem, demands=(together,)), cache=cache).planned
 
 
 def _on_its_own(shape: PodShape) -> PodShape:

@@ -21,9 +21,9 @@ from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
+from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.constraints.limits import NODES, PoolLimits
-from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
@@ -37,23 +37,23 @@ _HEAD_START = timedelta(seconds=15)
 """How long Karpenter may take to choose nodes for pods: its longest batch takes ten seconds (BATCH_MAX_DURATION)."""
 
 
-def place_in_mode(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
+def place_in_mode(problem: Problem, *, cache: Cache, seconds_left: Callable[[], float]) -> Placement:
     """Fast, or optimal if the options ask for it. Only then the optimizer is loaded."""
     if not problem.options.optimal:
-        return place(problem, memory=memory)
+        return place(problem, cache=cache)
     from reconciler.optimizer.place_in_mode import place_optimally
 
-    return place_optimally(problem, memory=memory, seconds_left=seconds_left)
+    return place_optimally(problem, cache=cache, seconds_left=seconds_left)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """memory: the previous placements, so that only what changed is computed again."""
+    """cache: the previous placements, so that only what changed is computed again."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
-    memory: Memory
+    cache: Cache
 
     def run(self, state: PassState) -> PassState:
         latest = time.perf_counter() + self.rules.optimal_within.total_seconds()
@@ -62,19 +62,19 @@ class Place:
             return latest - time.perf_counter()
 
         problem = state.problem
-        placement = place_in_mode(problem, memory=self.memory, seconds_left=seconds_left)
+        placement = place_in_mode(problem, cache=self.cache, seconds_left=seconds_left)
         if not state.include_pending:
-            narrower = with_promised(problem, placement, self.memory)
+            narrower = with_promised(problem, placement, self.cache)
             if narrower is not problem:
                 problem = narrower
                 placement = place_in_mode(
-                    problem, memory=self.memory.of("limits narrowed by pods"), seconds_left=seconds_left
+                    problem, cache=self.cache.of("limits narrowed by pods"), seconds_left=seconds_left
                 )
         problem, placement = self._with_attempts(state, problem, placement, seconds_left)
         problem, placement, refused = self._without_refused(state, problem, placement, seconds_left)
         is_unchecked = self.rules.check_placement and not placement.checked
         broken = violations(problem, placement) if is_unchecked else ()
-        crowding = no_room_findings(problem, placement, self.memory)
+        crowding = no_room_findings(problem, placement, self.cache)
         options = state.prepared.options
         state = replace(
             state,
@@ -87,14 +87,14 @@ class Place:
         )
         booked = [item.request.booked_for for item in problem.demands if item.request is not None]
         booked_for = max(booked, default=self.rules.requests.booked_for)
-        state = with_pods_first(state, self.memory)
+        state = with_pods_first(state, self.cache)
         basis = Basis(
             state,
             state.prepared.room,
             self.rules.dialect,
             options,
             placement,
-            memory=self.memory,
+            cache=self.cache,
             booked_for=booked_for,
         )
         return replace(state, basis=basis)
@@ -109,7 +109,7 @@ class Place:
         if not asking or attempted >= problem.options.back_offs:
             return problem, placement
         again = replace(problem, options=replace(problem.options, back_offs=attempted))
-        found = place_in_mode(again, memory=self.memory.of("attempts of requests"), seconds_left=seconds_left)
+        found = place_in_mode(again, cache=self.cache.of("attempts of requests"), seconds_left=seconds_left)
         served = asking.difference(item.demand for item in found.unplaced)
         return (again, found) if served else (problem, placement)
 
@@ -133,12 +133,12 @@ class Place:
             )
             problem = replace(problem, demands=tuple(demands))
             placement = place_in_mode(
-                problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left
+                problem, cache=self.cache.of("without refused requests"), seconds_left=seconds_left
             )
         return problem, placement, still_refused(cuts, placement)
 
 
-def with_pods_first(state: PassState, memory: Memory) -> PassState:
+def with_pods_first(state: PassState, cache: Cache) -> PassState:
     """The state in which chunks get no new nodes that pods would take at once, as long as Karpenter is about to make nodes for these pods.
 
     It chooses no nodes while a NodeClaim has no instance (Cluster.Synced in pkg/controllers/state), so each for chunks would delay the pods'.
@@ -150,7 +150,7 @@ def with_pods_first(state: PassState, memory: Memory) -> PassState:
     created = {(pod.namespace, pod.name): pod.created for pod in problem.view.pods if pod.node_name is None}
     since = {ref: time for ref in waiting if (time := created.get((ref.namespace, ref.name))) and time > young}
     pods: dict[str, set[ObjectRef]] = {}
-    for node in _pods_alone(problem, memory).planned if since else ():
+    for node in _pods_alone(problem, cache).planned if since else ():
         pods.setdefault(node.node_pool, set()).update(holding.demand for holding in node.holdings)
     for claim in state.view.node_claims:
         if claim.created is not None and claim.created > young and claim.label(PLACEHOLDER_LABEL) != "true":
@@ -167,17 +167,17 @@ def with_pods_first(state: PassState, memory: Memory) -> PassState:
     )
 
 
-def with_promised(problem: Problem, placement: Placement, memory: Memory) -> Problem:
+def with_promised(problem: Problem, placement: Placement, cache: Cache) -> Problem:
     """The problem with what pending pods will use of the limits. The same object if chunks come near no limit."""
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     if not any(node.node_pool in limited for node in placement.planned) or not _waiting(problem, placement):
         return problem
-    made = _pods_alone(problem, memory).planned
+    made = _pods_alone(problem, cache).planned
     promised = used_by(made, problem.instance_types, limited)
     return replace(problem, options=replace(problem.options, promised=promised)) if promised else problem
 
 
-def no_room_findings(problem: Problem, placement: Placement, memory: Memory) -> tuple[Finding, ...]:
+def no_room_findings(problem: Problem, placement: Placement, cache: Cache) -> tuple[Finding, ...]:
     """Names buffers whose empty placeholders use up a limit, so that pods cannot have a node."""
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     bins = all_bins(problem.view, placement.occupied)
@@ -185,11 +185,11 @@ def no_room_findings(problem: Problem, placement: Placement, memory: Memory) -> 
     waiting = _waiting(problem, placement) if own else ()
     if not waiting:
         return ()
-    missing = {item.demand for item in _pods_alone(problem, memory).unplaced}
+    missing = {item.demand for item in _pods_alone(problem, cache).unplaced}
     if not missing:
         return ()
     freed = _of_pods(replace(problem, view=_without(problem.view, own)))
-    still = {item.demand for item in place(freed, memory=memory.of("pods without buffers")).unplaced}
+    still = {item.demand for item in place(freed, cache=cache.of("pods without buffers")).unplaced}
     return tuple(_findings(own, sorted(missing - still), problem.demands))
 
 
@@ -205,8 +205,8 @@ def _of_pods(problem: Problem) -> Problem:
     return replace(problem, demands=pods, options=options)
 
 
-def _pods_alone(problem: Problem, memory: Memory) -> Placement:
-    return place(_of_pods(problem), memory=memory.of("pods alone"))
+def _pods_alone(problem: Problem, cache: Cache) -> Placement:
+    return place(_of_pods(problem), cache=cache.of("pods alone"))
 
 
 def used_by(

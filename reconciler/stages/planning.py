@@ -142,8 +142,8 @@ class ApplyWrites:
             state.writes,
             parent=self.inventory,
             view=state.view,
-            memory=without_launches(plan.memory, never_asked_for),
-            first={REQUESTS_KEY: plan.memory[REQUESTS_KEY]} if REQUESTS_KEY in plan.memory else {},
+            records=without_launches(plan.records, never_asked_for),
+            first={REQUESTS_KEY: plan.records[REQUESTS_KEY]} if REQUESTS_KEY in plan.records else {},
             forget=without_launches,
             progress=lambda: self.progress(self.phase),
         )

@@ -37,7 +37,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, abridged
-from reconciler.model.remembered import PassMemory
+from reconciler.model.remembered import PassCache
 from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source
@@ -148,13 +148,13 @@ class FindInForce:
     catalog: Catalog
     allow_empty: bool
     inventory: InventoryParent
-    memory: PassMemory = field(default_factory=PassMemory)
+    cache: PassCache = field(default_factory=PassCache)
 
     def run(self, state: PassState) -> PassState:
         failed = state.failed_on(InputOrigin.CLUSTER)
         seen = state.view
         view = seen.without({ref: f"{ref} is set aside: {finding.message}" for ref, finding in failed.items()})
-        live = live_declared(view, self.memory)
+        live = live_declared(view, self.cache)
         unread = {found.ref: f"{found.ref}: {found.message}" for found in live.findings if found.ref is not None}
         view = view.without(
             {ref: why for ref, why in unread.items() if ref.kind != NODE_POOL.name}

@@ -11,8 +11,8 @@ from reconciler.model import codes
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.refs import abridged
+from reconciler.placement.cache import Cache
 from reconciler.placement.checker.pod_orders import rehearsal_violations
-from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
@@ -28,14 +28,14 @@ HURRIED = frozenset({Trigger.TAKEN, Trigger.CAME, Trigger.CHANGE})
 
 @dataclass(frozen=True, slots=True)
 class MakeFirm:
-    """memory: the firm placement of the last rehearsal, so that an unchanged cluster costs nothing.
+    """cache: the firm placement of the last rehearsal, so that an unchanged cluster costs nothing.
 
     A pass that refills what was just taken keeps the spare room and the marks; the next one at leisure looks again."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
-    memory: Memory = field(default_factory=Memory)
+    cache: Cache = field(default_factory=Cache)
 
     def run(self, state: PassState) -> PassState:
         mode = self.rules.surge
@@ -48,9 +48,9 @@ class MakeFirm:
         problem, tight = state.problem, state.placement
         firmer = Firmer(mode, place, partial(_names, problem))
         if state.trigger in HURRIED:
-            found = firmer.kept(problem, tight, self.memory.latest("firm", Firm(problem, tight)).scarce)
+            found = firmer.kept(problem, tight, self.cache.latest("firm", Firm(problem, tight)).scarce)
         else:
-            found = self.memory.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
+            found = self.cache.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
         # What was found before stands for equal facts; all else that a demand says is as it is now.
         spare = [item for item in found.problem.demands if item.ref.kind == SPARE_KIND]
         return replace(
@@ -65,24 +65,24 @@ class MakeFirm:
 
 @dataclass(frozen=True, slots=True)
 class Rehearse:
-    """memory: the waits of the last rehearsal, so that an unchanged cluster costs nothing.
+    """cache: the waits of the last rehearsal, so that an unchanged cluster costs nothing.
 
     A pass that refills what was just taken does not wait for a rehearsal; the next one at leisure has it."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
-    memory: Memory = field(default_factory=Memory)
+    cache: Cache = field(default_factory=Cache)
 
     def run(self, state: PassState) -> PassState:
         rehearsed = [demand for demand in state.demands if demand.is_rehearsed]
         if len(rehearsed) <= 1 and not any(demand.may_fail_alone for demand in rehearsed):
             return state
         sources = {demand.ref: demand.source for demand in state.demands}
-        known, doubts = self.memory.latest("waits", _NOTHING)
+        known, doubts = self.cache.latest("waits", _NOTHING)
         if state.trigger not in HURRIED:
             inputs = (*_seen(state.problem, state.placement), state.scarce)
-            known, doubts = self.memory.once("waits", inputs, lambda: self._rehearsed(state))
+            known, doubts = self.cache.once("waits", inputs, lambda: self._rehearsed(state))
         waits = tuple(wait for wait in known if wait.demand in sources)
         findings = [
             codes.PODS_MAY_WAIT.finding(

@@ -23,7 +23,7 @@ MEMBERS: tuple[Write, ...] = (
 
 
 def run(cluster: KubernetesCluster, writes: Sequence[Write], memory: Mapping[str, Any] | None = None) -> ChangeSet:
-    return carry_out(cluster, writes, parent=PARENT, view=cluster.view(), memory=memory or {})
+    return carry_out(cluster, writes, parent=PARENT, view=cluster.view(), records=memory or {})
 
 
 def parent(plane: ControlPlane) -> Document:
@@ -57,7 +57,7 @@ def test_the_applyset_is_recorded_before_its_members_and_pruned_before_it_shrink
         )
         assert metadata["annotations"]["applyset.kubernetes.io/additional-namespaces"] == "default"
         assert cluster.view().inventory.members == {buffer_ref(), template_ref()}
-        assert cluster.view().inventory.memory == {"backOffs": [1]}
+        assert cluster.view().inventory.records == {"backOffs": [1]}
 
         mark = plane.audit_mark()
         assert not run(cluster, [Delete(buffer_ref())], {"backOffs": [1]}).failures
@@ -73,7 +73,7 @@ def test_a_restarted_process_writes_nothing_either(empty_api_server: ControlPlan
         run(cluster, MEMBERS, {"backOffs": [1]})
     mark = plane.audit_mark()
     with opened(plane.kubeconfig()) as cluster:
-        run(cluster, MEMBERS, cluster.view().inventory.memory)
+        run(cluster, MEMBERS, cluster.view().inventory.records)
     assert written(plane, mark) == []
 
 
@@ -85,8 +85,10 @@ def test_a_second_writer_of_the_inventory_loses_nothing_of_the_first(empty_api_s
         assert not run(cluster, MEMBERS[1:], {"requests": {"train": 1}}).failures
         seen = cluster.view()
         assert not run(cluster, MEMBERS, {"requests": {"train": 1, "sweep": 1}}).failures
-        late = carry_out(cluster, [Delete(template_ref())], parent=PARENT, view=seen, memory={"requests": {"train": 2}})
+        late = carry_out(
+            cluster, [Delete(template_ref())], parent=PARENT, view=seen, records={"requests": {"train": 2}}
+        )
         (failure,) = [item for item in late.failures if item.write.ref == PARENT.ref]
         assert failure.message == "another client has written it since this pass began; the next pass reads it again"
         assert [item.outcome for item in late.results if isinstance(item.write, Delete)] == [Outcome.SKIPPED]
-        assert cluster.view().inventory.memory == {"requests": {"train": 1, "sweep": 1}}
+        assert cluster.view().inventory.records == {"requests": {"train": 1, "sweep": 1}}

@@ -78,7 +78,7 @@ def test_everything_is_read_written_and_told_with_the_shipped_roles(
             Apply(buffer_ref(), capacity_buffer(member=True)),
             Annotate(NODE, (("karpenter.sh/do-not-disrupt", "true"),)),
         ]
-        done = carry_out(cluster, writes, parent=PARENT, view=cluster.view(), memory={"seen": 1})
+        done = carry_out(cluster, writes, parent=PARENT, view=cluster.view(), records={"seen": 1})
         assert [result.message for result in done.failures] == []
         pool = view_where(cluster, lambda view: POOL in view.objects, what="the pool is seen").objects[POOL]
         later: list[Write] = [
@@ -86,7 +86,7 @@ def test_everything_is_read_written_and_told_with_the_shipped_roles(
             ApplyStatus(buffer_ref(), {"replicas": 3}),
             Delete(buffer_ref(), cluster.view().objects[buffer_ref()].body["metadata"]["uid"]),
         ]
-        done = carry_out(cluster, later, parent=PARENT, view=cluster.view(), memory={"seen": 2})
+        done = carry_out(cluster, later, parent=PARENT, view=cluster.view(), records={"seen": 2})
         assert [result.message for result in done.failures] == []
         cluster.record(Event(NODE, "Normal", "Held", "it holds chunks"))
         election = cluster.election("replica-1")

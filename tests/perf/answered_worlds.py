@@ -20,7 +20,7 @@ from hypothesis.strategies import SearchStrategy
 from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.placement.problem import PlacementOptions
 from tests.perf.answer import Answer, Questions, of_placement
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
@@ -66,7 +66,7 @@ def optimal(world: Callable[[], World]) -> Answer:
 
 def _next_pass(world: Callable[[], World]) -> Answer:
     """By a pass that remembers the one before, once its plan is carried out."""
-    drawn, memory = world(), Memory()
+    drawn, memory = world(), Cache()
     first = drawn.placed(memory)
     return of_placement(carried_out(drawn, first).placed(memory))
 
@@ -157,6 +157,6 @@ def _cluster() -> World:
 
 def _changed_cluster() -> Answer:
     """By a pass that remembers the one before."""
-    world, memory = _cluster(), Memory()
+    world, memory = _cluster(), Cache()
     world.placed(memory)
     return of_placement(replace(world, view=some_pods_changed(world.view, 100)).placed(memory))

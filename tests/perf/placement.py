@@ -37,8 +37,8 @@ from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.solver import WorkBudget
+from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve as fast_solution
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.controlplane import builds
@@ -155,7 +155,7 @@ def large_cluster() -> ClusterFigures:
     view = cluster(nodes=5000, pods=150_000)
     demands = workload_buffers(20, chunks=50)
     later = some_pods_changed(view, 100)
-    memory = Memory()
+    memory = Cache()
     first, placement = _timed(view, demands, memory)
     changed, _ = _timed(later, demands, memory)
     unchanged, _ = _timed(later, demands, memory)
@@ -167,7 +167,7 @@ def _bound(demands: tuple[Demand, ...], types: tuple[InstanceType, ...]) -> floa
     """What new nodes for these demands cost at least, as the optimal mode says it."""
     options = PlacementOptions(include_pending=True)
     problem = Problem(ClusterView(), (pool(),), types, demands, options=options)
-    bound = lower_bound(relaxation_of(fast_solution(problem, Memory()).state), WorkBudget(lambda: math.inf))
+    bound = lower_bound(relaxation_of(fast_solution(problem, Cache()).state), WorkBudget(lambda: math.inf))
     assert bound is not None
     return bound
 
@@ -182,7 +182,7 @@ def _best(
     cold: list[float] = []
     took: list[float] = []
     for number, (view, demands) in enumerate(inputs):
-        memory = Memory()
+        memory = Cache()
         if number % 2:
             _timed(view, demands[:1], memory, types=types)
         seconds, placement = _timed(view, demands, memory, optimal=optimal, types=types)
@@ -199,7 +199,7 @@ def _best(
 def _timed(
     view: ClusterView,
     demands: tuple[Demand, ...],
-    memory: Memory | None = None,
+    memory: Cache | None = None,
     *,
     optimal: bool = False,
     node_pool: NodePool | None = None,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.demand.size import Base, Dialect, limit_count, percentage_count, size_of
 from reconciler.model.buffers import SHARES_KEY, RememberedShare
 from reconciler.model.quantity import Resources
-from reconciler.model.remembered import memory_of, remembered
+from reconciler.model.remembered import records_of, remembered
 from tests.builders import buffer
 
 amounts = st.integers(1, 10_000)
@@ -61,6 +61,6 @@ def test_a_share_grows_at_once_and_never_shrinks_sooner_than_it_may(steps: list[
         assert kept <= record.size <= longest
         assert len(record.larger) <= 11
         assert record.after(chunks, now, shrink_after) == record
-        assert remembered(memory_of(SHARES_KEY, {"shop/web": record}), SHARES_KEY, RememberedShare) == {
+        assert remembered(records_of(SHARES_KEY, {"shop/web": record}), SHARES_KEY, RememberedShare) == {
             "shop/web": record
         }

@@ -23,7 +23,7 @@ from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.solver import WorkBudget
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, node, node_pool, pod, shape
@@ -151,7 +151,7 @@ def test_no_placement_over_zones_is_under_the_bound(world: World) -> None:
         overlays=world.overlays,
         options=PlacementOptions(include_pending=True),
     )
-    bound = lower_bound(relaxation_of(solve(problem, Memory()).state), WorkBudget(lambda: math.inf)) or 0.0
+    bound = lower_bound(relaxation_of(solve(problem, Cache()).state), WorkBudget(lambda: math.inf)) or 0.0
 
     for placement in (fast, optimal):
         price = sum(item.price for item in placement.planned)

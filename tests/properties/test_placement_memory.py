@@ -7,14 +7,14 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from tests.unit.placement.worlds import World, carried_out, worlds
 
 
 @settings(max_examples=8, deadline=None)
 @given(world=worlds(), other=worlds(), gone=st.integers(0, 3), answers=st.integers(1, 4))
 def test_a_pass_with_a_memory_answers_as_one_without(world: World, other: World, gone: int, answers: int) -> None:
-    memory = Memory(answers)
+    memory = Cache(answers)
     fewer_pods = replace(world, view=replace(world.view, pods=world.view.pods[gone:]))
     other_demands = replace(world, demands=world.demands[:-1])
     carried = carried_out(world, world.placed())
@@ -28,7 +28,7 @@ def test_a_pass_with_a_memory_answers_as_one_without(world: World, other: World,
 @settings(max_examples=20, deadline=None)
 @given(world=worlds())
 def test_nothing_is_worked_out_again_when_nothing_changed(world: World) -> None:
-    memory = Memory(answers=2)
+    memory = Cache(answers=2)
     first = world.placed(memory)
     trial = world.under(include_pending=True).placed(memory)
 

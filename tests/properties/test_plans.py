@@ -114,7 +114,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(world: World) -> None:
     assert second.node_claims == type(second.node_claims)()
     assert second.objects == ()
     third = plan(replace(after, view=carried_out(after.view, second)))
-    assert third.memory == second.memory
+    assert third.records == second.records
 
 
 @settings(max_examples=30, deadline=None)

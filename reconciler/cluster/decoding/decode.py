@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from reconciler.cluster.apply import InventoryRecord, memory_of
+from reconciler.cluster.apply import InventoryRecord, records_of
 from reconciler.cluster.decoding import protobuf, wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
@@ -166,7 +166,7 @@ _NAMED = msgspec.json.Decoder(wire.NamespaceWire)
 
 def _inventory(_resource: Resource, config_map: wire.ConfigMapWire, _data: Body) -> InventoryRecord:
     metadata = config_map.metadata
-    return InventoryRecord(metadata.annotations or {}, memory_of(config_map.data or {}), metadata.resource_version)
+    return InventoryRecord(metadata.annotations or {}, records_of(config_map.data or {}), metadata.resource_version)
 
 
 def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | msgspec.Raw) -> LiveObject:

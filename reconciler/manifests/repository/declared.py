@@ -21,7 +21,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition, abridged
-from reconciler.model.remembered import PassMemory
+from reconciler.model.remembered import PassCache
 from reconciler.model.view import ClusterView, LiveObject, identity_of
 
 _File = tuple[str, bytes]
@@ -41,14 +41,14 @@ class KnownFiles:
         self._items, self._read = {}, {}
 
     def items(self, path: str, content: bytes) -> tuple[Document | Finding, ...]:
-        """The same as `load_file`, from memory where possible."""
+        """The same as `load_file`, from the cache where possible."""
         key = (path, content)
         documents = self._before[0].get(key)
         self._items[key] = tuple(load_file(path, content)) if documents is None else documents
         return self._items[key]
 
     def document(self, document: Document) -> ReadDocument:
-        """The same as `read_document`, from memory where possible. The result keeps the document alive, since its id is the key."""
+        """The same as `read_document`, from the cache where possible. The result keeps the document alive, since its id is the key."""
         read = self._before[1].get(id(document))
         if read is None or read.document is not document:
             read = read_document(document)
@@ -213,15 +213,15 @@ def left_out(skipped: tuple[str, str]) -> Finding:
     return codes.LEFT_OUT.finding(f"not read: {why}", SourcePosition(path, 1))
 
 
-def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -> Declared:
+def read_live(objects: Iterable[LiveObject], cache: PassCache | None = None) -> Declared:
     """What the cluster's objects declare. One that cannot be read is left out, with a finding."""
-    memory = memory or PassMemory()
-    memory.begin()
+    cache = cache or PassCache()
+    cache.begin()
     slots: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
     findings: list[Finding] = []
     for item in objects:
         kind = kind_of(item.ref.group, item.ref.kind)
-        typed = None if kind is None else memory.once(item.ref, _typed, kind, item)
+        typed = None if kind is None else cache.once(item.ref, _typed, kind, item)
         if isinstance(typed, Finding):
             findings.append(typed)
         elif kind is not None and typed is not None:
@@ -243,9 +243,9 @@ def _typed(kind: Kind, item: LiveObject) -> Any:
         return unreadable(error, None, item.ref)
 
 
-def live_declared(view: ClusterView, memory: PassMemory | None = None) -> Declared:
+def live_declared(view: ClusterView, cache: PassCache | None = None) -> Declared:
     """Everything that the cluster itself declares: its objects, and the view's workloads and priority classes."""
-    live = read_live(view.objects.values(), memory)
+    live = read_live(view.objects.values(), cache)
     workloads = sorted((*live.workloads, *view.workloads), key=place_in_order)
     priorities = sorted((*live.priority_classes, *view.priority_classes), key=place_in_order)
     return replace(live, workloads=tuple(workloads), priority_classes=tuple(priorities))

@@ -17,8 +17,8 @@ from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.arrays import Amounts, ResourceColumns
+from reconciler.placement.cache import BoundGroup
 from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration
-from reconciler.placement.memory import BoundGroup
 from reconciler.placement.nodes.machines import (
     arrival_of,
     is_initialized,

@@ -24,11 +24,11 @@ from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import ANTI_AFFINITY_ITSELF, Amounts, CounterArrays, Numbers, ResourceColumns
 from reconciler.placement.batches import KnownNeeds, Needs
+from reconciler.placement.cache import BoundGroup, Tally
 from reconciler.placement.constraints.domain_counters import EACH_NODE, TopologyRule
 from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration, ports_clash, tolerated
 from reconciler.placement.constraints.resources_fit import weighed
 from reconciler.placement.constraints.topology import RuleTable
-from reconciler.placement.memory import BoundGroup, Tally
 from reconciler.placement.requirements import LabelTable, Mask
 from reconciler.placement.scheduler.walk import (
     ABLE,

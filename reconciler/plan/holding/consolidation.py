@@ -19,7 +19,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL, InstanceType, NodePool, Offering
 from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
-from reconciler.model.remembered import Departure, memory_of, remembered
+from reconciler.model.remembered import Departure, records_of, remembered
 from reconciler.model.requirements import Requirement
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
@@ -133,7 +133,7 @@ class Savings:
 def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
     """Those that the inventory remembers, as long as their node is there. If a NodeClaim made for the chunks has vanished, they stay. Once
     another pod has come to the node, Karpenter is not expected to take the node any more, and it counts like any other."""
-    left = remembered(view.inventory.memory, DEPARTURES_KEY, Departure)
+    left = remembered(view.inventory.records, DEPARTURES_KEY, Departure)
     machines = {machine.name: machine for machine in view.machines}
     claims = {claim.name for claim in view.node_claims}
     pods = pods_by_node(view) if left else {}
@@ -165,9 +165,9 @@ def with_claims(
     )
 
 
-def departures_memory(known: Iterable[Departure]) -> dict[str, Any]:
+def departure_records(known: Iterable[Departure]) -> dict[str, Any]:
     """What the inventory remembers: nothing while no chunks leave."""
-    return memory_of(DEPARTURES_KEY, {item.node: item.but(saves=round(item.saves, 6)) for item in known})
+    return records_of(DEPARTURES_KEY, {item.node: item.but(saves=round(item.saves, 6)) for item in known})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import Cause, PlannedNode, Unplaced, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import Moment, Record, Unreadable, memory_of, remembered, restored
+from reconciler.model.remembered import Moment, Record, Unreadable, records_of, remembered, restored
 from reconciler.model.requirements import listed_values
 from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.launching.caps import Capped, Cut
@@ -147,7 +147,7 @@ class LaunchRecord:
         """When the next offering may be tried again."""
         return min((item.until for item in self.back_offs if now < item.until), default=None)
 
-    def memory(self, created: Iterable[NodeClaimCreation], deleted: Iterable[str], now: datetime) -> dict[str, Any]:
+    def records(self, created: Iterable[NodeClaimCreation], deleted: Iterable[str], now: datetime) -> dict[str, Any]:
         """What the inventory remembers: JSON values, unchanged as long as nothing happens. They are written after the NodeClaims are made,
         so a remembered NodeClaim that is missing has vanished.
         """
@@ -155,14 +155,14 @@ class LaunchRecord:
         for creation in created:
             planned = creation.planned
             launches.setdefault(creation.name, Launch(_offered(planned), now, words_of_holdings(planned.holdings)))
-        return memory_of(LAUNCHES_KEY, launches) | memory_of(BACK_OFFS_KEY, list(self.back_offs))
+        return records_of(LAUNCHES_KEY, launches) | records_of(BACK_OFFS_KEY, list(self.back_offs))
 
 
-def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The plan's memory without NodeClaims that were not written after all: what was never made cannot vanish."""
+def without_launches(records: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The plan's records without NodeClaims that were not written after all: what was never made cannot vanish."""
     gone = set(names)
-    launches = {name: launch for name, launch in dict(memory.get(LAUNCHES_KEY) or {}).items() if name not in gone}
-    others = {key: value for key, value in memory.items() if key != LAUNCHES_KEY}
+    launches = {name: launch for name, launch in dict(records.get(LAUNCHES_KEY) or {}).items() if name not in gone}
+    others = {key: value for key, value in records.items() if key != LAUNCHES_KEY}
     return dict(sorted((others | ({LAUNCHES_KEY: launches} if launches else {})).items()))
 
 
@@ -173,9 +173,9 @@ def launch_record(
 
     If NodeClaims cannot be read, a missing one counts as on its way until it is known to be gone. instance_types: of the catalogue.
     """
-    asked_before = remembered(view.inventory.memory, LAUNCHES_KEY, Launch)
+    asked_before = remembered(view.inventory.records, LAUNCHES_KEY, Launch)
     try:
-        back_offs = restored(view.inventory.memory.get(BACK_OFFS_KEY, ()), list[BackOff])
+        back_offs = restored(view.inventory.records.get(BACK_OFFS_KEY, ()), list[BackOff])
     except Unreadable:
         back_offs = []
     claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}

@@ -56,12 +56,12 @@ class PruneRules:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """memory: what the inventory remembers about it."""
+    """records: what the inventory remembers about it."""
 
     changes: tuple[ObjectChange, ...] = ()
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
-    memory: Mapping[str, Any] = field(default_factory=dict)
+    records: Mapping[str, Any] = field(default_factory=dict)
     waiting: WaitingDeletions = field(default_factory=WaitingDeletions)
 
     @property
@@ -93,7 +93,7 @@ def prune(
     wanted = {item.ref for item in declared.manifests} | declared.broken | declared.dormant.keys()
     gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
     holding = [item for item in bins if item.chunks and item.is_karpenters and not item.is_going]
-    hour = prune_hour(view.inventory.memory, len(members), len(holding), now)
+    hour = prune_hour(view.inventory.records, len(members), len(holding), now)
     notes: list[str] = []
     findings: list[Finding] = []
     due: list[ObjectChange] = []
@@ -111,7 +111,7 @@ def prune(
         if asleep:
             notes.append(f"{abridged((change.ref for change in asleep), _MOST_NAMED)}: asleep by schedule, which waits")
         held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))
-        return Pruning((), tuple(notes), tuple(findings), hour.memory(), held_back)
+        return Pruning((), tuple(notes), tuple(findings), hour.records(), held_back)
     turn = _Turn(hour, rules, holding)
     going, waiting, in_use = _split(due, turn, _users_of_templates(declared, live or Declared(), holding))
     notes += in_use
@@ -121,7 +121,7 @@ def prune(
         notes.append(
             f"{_counted(len(going) + len(waiting))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
         )
-    return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
+    return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).records(), held_back)
 
 
 def _split(
@@ -263,7 +263,7 @@ def with_waiting(outcomes: Iterable[DemandOutcome], pruning: Pruning) -> list[De
 
 def let_down(demands: Iterable[Demand], view: ClusterView, declared: Declared) -> tuple[Demand, ...]:
     """The demands, those of buffers that are removed in steps with the chunks that are left. One that is declared again is whole."""
-    value = view.inventory.memory.get(PRUNES_KEY)
+    value = view.inventory.records.get(PRUNES_KEY)
     left = value.get("letDown", {}) if isinstance(value, Mapping) else {}
     if not left:
         return tuple(demands)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.access import Access
-from reconciler.cluster.apply import MEMORY_KEY, InventoryParent, carry_out, memory_text
+from reconciler.cluster.apply import MEMORY_KEY, InventoryParent, carry_out, records_text
 from reconciler.cluster.kubernetes import KubernetesCluster, _some
 from reconciler.cluster.resources import NODE_CLAIMS, NODES
 from reconciler.model.changes import Annotate, Apply, ChangeSet, Delete, Outcome, Write, WriteResult
@@ -18,7 +18,7 @@ from reconciler.model.errors import Waiting
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import KARPENTER_GROUP
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import REQUESTS_KEY, RequestRecord, memory_of
+from reconciler.model.remembered import REQUESTS_KEY, RequestRecord, records_of
 from tests.fakes.cluster import PARENT, FakeCluster, KilledError
 from tests.unit.cluster.documents import node_claim
 
@@ -40,7 +40,7 @@ def apply(ref: ObjectRef, *, member: bool = True) -> Apply:
 
 
 def run(cluster: FakeCluster, writes: Sequence[Write], memory: Mapping[str, Any] | None = None) -> ChangeSet:
-    return carry_out(cluster, writes, parent=PARENT, view=cluster.view(), memory=memory or {})
+    return carry_out(cluster, writes, parent=PARENT, view=cluster.view(), records=memory or {})
 
 
 def kinds(cluster: FakeCluster) -> str:
@@ -149,7 +149,7 @@ def test_memory_alone_is_one_write() -> None:
     cluster = FakeCluster()
     run(cluster, [], {"backOffs": {"b": 1, "a": 2}})
     assert cluster.done == ["Apply ConfigMap/headroom-system/headroom"]
-    assert cluster.view().inventory.memory == {"backOffs": {"a": 2, "b": 1}}
+    assert cluster.view().inventory.records == {"backOffs": {"a": 2, "b": 1}}
 
 
 def test_the_inventory_shrinks_when_a_prune_succeeded() -> None:
@@ -195,7 +195,7 @@ def test_every_call_to_the_cluster_is_progress() -> None:
         [apply(BUFFER), apply(POOL)],
         parent=PARENT,
         view=cluster.view(),
-        memory={},
+        records={},
         progress=lambda: calls.append(len(cluster.done)),
     )
     assert calls == [0, 0, 0, 1], "two in the dry run, the inventory, the buffer"
@@ -214,7 +214,7 @@ def test_a_kill_between_any_two_writes_is_made_good_by_the_next_pass(step: int) 
     run(untouched, ask(untouched), memory)
     with pytest.raises(KilledError):
         run(killed, ask(killed), memory)
-    assert OLD in killed.stored or killed.view().inventory.memory == memory
+    assert OLD in killed.stored or killed.view().inventory.records == memory
     killed.kill_at = None
     run(killed, ask(killed), memory)
     assert killed.stored == untouched.stored
@@ -235,7 +235,7 @@ BOOKED = RequestRecord(
 @pytest.mark.parametrize(("record", "most"), [(ENDED, 230_000), (BOOKED, 310_000)])
 def test_1000_requests_take_what_the_pages_say(record: RequestRecord, most: int) -> None:
     records = {f"research/training-of-the-{number:04}": record for number in range(1_000)}
-    assert most - 10_000 < len(memory_text(memory_of(REQUESTS_KEY, records))) < most
+    assert most - 10_000 < len(records_text(records_of(REQUESTS_KEY, records))) < most
 
 
 WRITTEN = 7

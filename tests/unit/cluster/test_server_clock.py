@@ -117,7 +117,7 @@ def test_a_write_that_headroom_fails_on_stops_no_other(in_dry_run: bool) -> None
     cluster = FaultyCluster(in_dry_run=in_dry_run)
     writes = [template(name) for name in ("a", "bad", "c")]
 
-    done = carry_out(cluster, writes, parent=PARENT, view=ClusterView(), memory={})
+    done = carry_out(cluster, writes, parent=PARENT, view=ClusterView(), records={})
 
     outcomes = {result.write.ref.name: result for result in done.results if isinstance(result.write, Apply)}
     assert (outcomes["a"].outcome, outcomes["c"].outcome) == (Outcome.APPLIED, Outcome.APPLIED)

@@ -148,11 +148,11 @@ def test_the_id_of_an_applyset_is_the_one_kubectl_reckons() -> None:
 
 def test_a_spoiled_memory_is_a_gap_and_not_forgotten() -> None:
     store = ViewStore(PARENT)
-    document = dict(parent_manifest(PARENT, group_kinds=[], namespaces=[], memory={"done": ["x"]}))
+    document = dict(parent_manifest(PARENT, group_kinds=[], namespaces=[], records={"done": ["x"]}))
     store.put(CONFIG_MAPS, document)
     store.put(CONFIG_MAPS, document | {"data": {"memory.json": "{oops"}})
     view = store.view()
-    assert view.inventory.memory == {"done": ["x"]}
+    assert view.inventory.records == {"done": ["x"]}
     assert view.complete is False
 
 

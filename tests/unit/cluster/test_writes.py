@@ -66,7 +66,7 @@ def test_a_pass_writes_no_more_once_something_hinders_it(why: str) -> None:
         connection.write_only_unless(lambda: why if len(writes_in(script)) >= 4 else "")
 
         done = carry_out(
-            cluster, [template(number) for number in range(MANY)], parent=PARENT, view=ClusterView(), memory={}
+            cluster, [template(number) for number in range(MANY)], parent=PARENT, view=ClusterView(), records={}
         )
 
     assert len(writes_in(script)) == 4

@@ -18,12 +18,12 @@ from reconciler.model.findings import Finding
 from reconciler.model.pods import Pod, PriorityClass, ResourceQuota, Workload
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.remembered import PassMemory
+from reconciler.model.remembered import PassCache
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject
 from tests.builders import buffer, buffer_ref, deployment, pod, shape
 
-BEFORE = PassMemory()
+BEFORE = PassCache()
 """Of whatever was asked last: the answers are the same with it, though the buffers have the same names."""
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -38,7 +38,7 @@ def ask(
     declared = Declared(buffers=buffers, workloads=tuple(workloads), priority_classes=priority_classes)
     demands, findings = buffer_demands(declared, view or ClusterView(), dialect=dialect)
     for _ in range(2):
-        assert buffer_demands(declared, view or ClusterView(), dialect=dialect, memory=BEFORE) == (demands, findings)
+        assert buffer_demands(declared, view or ClusterView(), dialect=dialect, cache=BEFORE) == (demands, findings)
     return list(demands), list(findings)
 
 

@@ -19,9 +19,9 @@ from reconciler.model.findings import Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION
 from reconciler.model.pods import Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.remembered import Inventory, PassMemory
+from reconciler.model.remembered import Inventory, PassCache
 from reconciler.model.view import ClusterView
-from reconciler.plan.buffers.memory import share_edges, shares_memory
+from reconciler.plan.buffers.records import share_edges, share_records
 from tests.builders import buffer, node, node_pool, pod, shape
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -189,9 +189,9 @@ class Life:
 
     def after(self, minutes: float, pods: int, **others: object) -> Demand:
         declared = with_shrink_after(Declared(buffers=(self.buffer,), workloads=(self.template,)), self.shrink_after)
-        now = view(running(pods), inventory=Inventory(memory=self.memory), **others)
+        now = view(running(pods), inventory=Inventory(records=self.memory), **others)
         (demand,), _ = buffer_demands(declared, now, dialect=Dialect.KARPENTER, now=NOON + timedelta(minutes=minutes))
-        self.memory = shares_memory([demand], now)
+        self.memory = share_records([demand], now)
         return demand
 
     def size(self, minutes: float, pods: int, **others: object) -> int | None:
@@ -308,11 +308,11 @@ class Counted(tuple[Pod, ...]):
         return super().__iter__()
 
 
-def looks(*buffers: Buffer, passes: int = 1, memory: PassMemory | None = None) -> int:
+def looks(*buffers: Buffer, passes: int = 1, memory: PassCache | None = None) -> int:
     pods = Counted(running(10))
     Counted.looks = 0
     now = replace(view(()), pods=pods)
     for _ in range(passes):
         declared = Declared(buffers=buffers, workloads=(small(),))
-        buffer_demands(declared, now, dialect=Dialect.KARPENTER, now=NOON, memory=memory)
+        buffer_demands(declared, now, dialect=Dialect.KARPENTER, now=NOON, cache=memory)
     return Counted.looks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.remembered import PassMemory
+from reconciler.model.remembered import PassCache
 
 
 class Counting:
@@ -17,7 +17,7 @@ class Counting:
 
 
 def test_equal_inputs_are_answered_once_and_others_anew() -> None:
-    memory, counting = PassMemory(), Counting()
+    memory, counting = PassCache(), Counting()
     answers = []
     for other in ("b", "b", "c", "b"):
         memory.begin()
@@ -27,7 +27,7 @@ def test_equal_inputs_are_answered_once_and_others_anew() -> None:
 
 
 def test_of_each_key_the_answer_is_its_own() -> None:
-    memory, counting = PassMemory(), Counting()
+    memory, counting = PassCache(), Counting()
     for _ in range(2):
         memory.begin()
         assert [memory.once(number, counting.joined, "a", str(number)) for number in range(3)] == ["a0", "a1", "a2"]
@@ -35,7 +35,7 @@ def test_of_each_key_the_answer_is_its_own() -> None:
 
 
 def test_what_a_pass_did_not_ask_for_is_forgotten() -> None:
-    memory, counting = PassMemory(), Counting()
+    memory, counting = PassCache(), Counting()
     memory.begin()
     memory.once("key", counting.joined, "a", "b")
     memory.begin()

@@ -20,8 +20,8 @@ from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.solver import WorkBudget
+from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
@@ -230,6 +230,6 @@ def test_a_price_that_cannot_be_undercut_is_said_to_be_the_least(each: float, co
 def test_the_bound_is_nothing_where_no_node_can_be_bought() -> None:
     """The only chunk is on a node that is there, and no type on offer would hold it."""
     types, demands = (instance_type(cpu="1"),), (demand(count=1, pod_shape=shape("2")),)
-    state = solve(Problem(ClusterView(nodes=(node(),)), (node_pool(),), types, demands), Memory()).state
+    state = solve(Problem(ClusterView(nodes=(node(),)), (node_pool(),), types, demands), Cache()).state
 
     assert lower_bound(relaxation_of(state), WorkBudget(lambda: 1.0)) == 0.0

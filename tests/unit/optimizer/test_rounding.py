@@ -21,7 +21,7 @@ from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Master
 from reconciler.optimizer.packing import BinTypes, NodeRules, Packing, Pattern
 from reconciler.optimizer.place_in_mode import improved, rounded
 from reconciler.optimizer.solver import WorkBudget
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.placement.place import solve
 from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
@@ -98,7 +98,7 @@ def spread(app: str, *, over: str, skew: int = 1, cpu: str = "1500m", zone: str 
 
 def bound(*demands: Demand, pools: tuple[NodePool, ...] = (node_pool(),)) -> float:
     problem = Problem(FULL, pools, (box(),), demands)
-    return lower_bound(relaxation_of(solve(problem, Memory()).state), WorkBudget(lambda: math.inf)) or 0.0
+    return lower_bound(relaxation_of(solve(problem, Cache()).state), WorkBudget(lambda: math.inf)) or 0.0
 
 
 def least(*demands: Demand) -> float | None:

@@ -28,8 +28,8 @@ from reconciler.model.pods import DaemonSet, HostPort, NodeSelectorTerm, Pod, Po
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
+from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.memory import Memory
 from reconciler.placement.problem import Problem
 from reconciler.stages import placement as stage
 from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
@@ -42,10 +42,10 @@ APPS = ("web", "api")
 
 
 def place_in_mode(
-    problem: Problem, *, memory: Memory | None = None, seconds_left: Callable[[], float] = lambda: inf
+    problem: Problem, *, memory: Cache | None = None, seconds_left: Callable[[], float] = lambda: inf
 ) -> Placement:
     """As a pass places it: fast or optimal."""
-    return stage.place_in_mode(problem, memory=memory or Memory(), seconds_left=seconds_left)
+    return stage.place_in_mode(problem, cache=memory or Cache(), seconds_left=seconds_left)
 
 
 @dataclass(frozen=True, repr=False, slots=True)
@@ -56,7 +56,7 @@ class World(Problem):
         """The same under other options, by the names that PlacementOptions gives them."""
         return replace(self, options=replace(self.options, **options))
 
-    def placed(self, memory: Memory | None = None) -> Placement:
+    def placed(self, memory: Cache | None = None) -> Placement:
         return place_in_mode(self, memory=memory)
 
     def placed_rightly(self) -> Placement:

@@ -60,7 +60,7 @@ def test_chunks_that_need_a_node_make_one_and_cost_it() -> None:
     assert answer.demands[0].on_new == 3
     assert (answer.cost.per_hour_before, answer.cost.per_hour_after) == (0.0, 0.3)
     assert answer.cost.assumptions == ("prices of a test",)
-    assert list(answer.memory["launches"]) == [creation.name]
+    assert list(answer.records["launches"]) == [creation.name]
 
 
 def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replaces_it() -> None:
@@ -128,5 +128,5 @@ def test_price_overlays_are_an_assumption() -> None:
 
 
 def test_what_others_remember_in_the_inventory_stays() -> None:
-    view = ClusterView(inventory=Inventory(memory={"finishedRequests": {"a": 1}, "launches": {}}))
-    assert plan(view).memory == {"finishedRequests": {"a": 1}}
+    view = ClusterView(inventory=Inventory(records={"finishedRequests": {"a": 1}, "launches": {}}))
+    assert plan(view).records == {"finishedRequests": {"a": 1}}

@@ -176,7 +176,7 @@ def carried_out(view: ClusterView, plan: Plan) -> ClusterView:
         nodes=tuple(nodes[name] for name in sorted(nodes)),
         node_claims=tuple(claims[name] for name in sorted(claims)),
         objects=objects,
-        inventory=replace(view.inventory, members=frozenset(members), memory=plan.memory),
+        inventory=replace(view.inventory, members=frozenset(members), records=plan.records),
     )
 
 

@@ -17,7 +17,7 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.placement.memory import Memory
+from reconciler.placement.cache import Cache
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.plan.facts import Facts
@@ -54,7 +54,7 @@ def asked(capacity: Declared, now: datetime) -> tuple[Declared, tuple[Demand, ..
 
 
 def placed(effective: Declared, found: tuple[Demand, ...]) -> Placement:
-    return place(Problem(ClusterView(), effective.node_pools, TYPES, found), memory=Memory())
+    return place(Problem(ClusterView(), effective.node_pools, TYPES, found), cache=Cache())
 
 
 def basis(capacity: Declared, now: datetime) -> Basis:

@@ -106,7 +106,7 @@ class TestAPartThatCannotBeLaunched:
         self.until_it_failed(shop)
         shop.settle()
         assert shop.claims() == []
-        record = shop.cluster.view().inventory.memory["provisioningRequests"]["shop/train"]
+        record = shop.cluster.view().inventory.records["provisioningRequests"]["shop/train"]
         assert record["attempt"] == 1
         assert "underWay" not in record
 

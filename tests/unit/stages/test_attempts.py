@@ -138,7 +138,7 @@ def attempts_of(shop: BatchShop, *, count: int) -> list[int]:
         begun.append(int((shop.sandbox.clock.now() - first).total_seconds()))
         shop.wait(timedelta(seconds=2))
         shop.run()
-        record = shop.cluster.view().inventory.memory["provisioningRequests"]["shop/train"]
+        record = shop.cluster.view().inventory.records["provisioningRequests"]["shop/train"]
         assert record["attempt"] == len(begun)
         retry_at = datetime.fromisoformat(record["retryAt"])
         shop.wait(retry_at - shop.sandbox.clock.now() - timedelta(seconds=1))

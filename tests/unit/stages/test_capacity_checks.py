@@ -136,7 +136,7 @@ def test_while_all_of_its_pods_wait_no_attempt_begins() -> None:
     shop.settle(passes=2)
     assert shop.claims() == []
     assert shop.conditions()["Provisioned"] == ("False", "PodsWaitForNodes")
-    assert shop.cluster.view().inventory.memory == {}
+    assert shop.cluster.view().inventory.records == {}
 
 
 def test_pods_that_come_while_its_nodes_are_on_their_way_wait_for_those() -> None:

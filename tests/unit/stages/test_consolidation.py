@@ -46,7 +46,7 @@ def test_an_empty_buffer_that_shrank_gets_a_smaller_node() -> None:
         assert provisioning(shop) == "all the time"
     assert types(shop) == ["m-2x"]
     assert shop.keep(3600, step=20) == []
-    assert shop.cluster.view().inventory.memory.get("departures") is None
+    assert shop.cluster.view().inventory.records.get("departures") is None
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_a_node_is_left_while_the_nodes_of_another_node_pool_are_on_their_way() 
 def test_once_a_pod_has_come_to_a_node_that_chunks_left_another_may_be_left() -> None:
     """Karpenter itself moves pods of other nodes to such a node."""
     shop = shrunk()
-    while not shop.cluster.view().inventory.memory.get("departures"):
+    while not shop.cluster.view().inventory.records.get("departures"):
         shop.keep(1)
     shop.keep(30, workload("busy", cpu="6"))
-    assert shop.cluster.view().inventory.memory.get("departures") is None
+    assert shop.cluster.view().inventory.records.get("departures") is None
     assert types(shop) == ["m-2x", "m-8x"]
 
 

@@ -60,7 +60,7 @@ class World:
     def left(self) -> list[int]:
         return [
             item.left
-            for item in remembered(self.sandbox.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
+            for item in remembered(self.sandbox.cluster.view().inventory.records, ONE_SHOTS_KEY, OneShot).values()
         ]
 
     def nodes(self) -> int:
@@ -89,7 +89,7 @@ def test_it_is_forgotten_with_its_object_and_a_new_one_is_filled(once: World) ->
     once.run()
     assert once.sandbox.write(Delete(buffer_ref())).ok
     once.run()
-    assert ONE_SHOTS_KEY not in once.sandbox.cluster.view().inventory.memory
+    assert ONE_SHOTS_KEY not in once.sandbox.cluster.view().inventory.records
     once.declare(one_shot="true")
     once.run()
     assert (once.left(), once.said("Provisioning")) == ([4], ("True", "FitsExistingCapacity"))

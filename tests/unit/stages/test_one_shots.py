@@ -194,7 +194,7 @@ class OneShotShop(BatchShop):
         assert self.left() == replicas
 
     def left(self) -> int:
-        (entry,) = remembered(self.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
+        (entry,) = remembered(self.cluster.view().inventory.records, ONE_SHOTS_KEY, OneShot).values()
         return entry.left
 
     def status(self) -> dict[str, Any]:
@@ -293,10 +293,10 @@ def test_an_entry_of_an_earlier_version_is_read_and_completed() -> None:
         apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, force=True)
     )
     assert written.ok, written.message
-    (old,) = remembered(shop.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
+    (old,) = remembered(shop.cluster.view().inventory.records, ONE_SHOTS_KEY, OneShot).values()
     assert (old.left, len(old.nodes), old.places) == (4, 2, {})
     shop.settle()
-    (new,) = remembered(shop.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
+    (new,) = remembered(shop.cluster.view().inventory.records, ONE_SHOTS_KEY, OneShot).values()
     assert (new.left, new.nodes, new.filled) == (old.left, old.nodes, old.filled)
     assert sorted(place.chunks for place in new.places.values()) == [1, 3]
 

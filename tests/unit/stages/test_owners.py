@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cluster.apply import InventoryParent, InventoryRecord, inventory_of, memory_of, parent_manifest
+from reconciler.cluster.apply import InventoryParent, InventoryRecord, inventory_of, parent_manifest, records_of
 from reconciler.cycle import Cycle
 from reconciler.model.changes import Apply, Outcome
 from reconciler.model.marks import PART_OF_LABEL
@@ -36,7 +36,7 @@ class SeenBy:
         there = self._cluster.get(self._parent.ref)
         record = None
         if there is not None:
-            metadata, memory = there["metadata"], memory_of(there.get("data") or {})
+            metadata, memory = there["metadata"], records_of(there.get("data") or {})
             record = InventoryRecord(metadata["annotations"], memory, metadata["resourceVersion"])
         return replace(view, inventory=inventory_of(own, record))
 
@@ -169,7 +169,7 @@ def test_a_second_writer_of_the_inventory_loses_nothing() -> None:
     parent = InventoryParent()
 
     def write(memory: dict[str, Any], version: str = "") -> Outcome:
-        manifest = parent_manifest(parent, group_kinds=(), namespaces=(), memory=memory, version=version)
+        manifest = parent_manifest(parent, group_kinds=(), namespaces=(), records=memory, version=version)
         return sandbox.write(Apply(parent.ref, manifest, force=True)).outcome
 
     sandbox.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headroom-system"}})
@@ -177,4 +177,4 @@ def test_a_second_writer_of_the_inventory_loses_nothing() -> None:
     read = sandbox.cluster.view().inventory.version
     assert write({"requests": {"train": "provisioned", "sweep": "provisioned"}}, read) is Outcome.APPLIED
     assert write({"requests": {"train": "provisioned"}}, read) is Outcome.FAILED, "it was read before"
-    assert "sweep" in sandbox.cluster.view().inventory.memory["requests"]
+    assert "sweep" in sandbox.cluster.view().inventory.records["requests"]

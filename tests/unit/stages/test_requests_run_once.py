@@ -159,7 +159,7 @@ def test_it_is_remembered_for_a_while_after_it_has_left_the_repository() -> None
     shop.settle()
     shop.wait(WEEK)
     shop.settle()
-    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
+    assert "provisioningRequests" not in shop.cluster.view().inventory.records
 
 
 def test_while_a_document_cannot_be_read_its_record_is_kept() -> None:
@@ -168,7 +168,7 @@ def test_while_a_document_cannot_be_read_its_record_is_kept() -> None:
     shop.restart()
     shop.source.commit(files(pod_template()) | {"0.yaml": "a: [b"})
     shop.settle()
-    assert "shop/train" in shop.cluster.view().inventory.memory["provisioningRequests"]
+    assert "shop/train" in shop.cluster.view().inventory.records["provisioningRequests"]
 
 
 def test_nothing_is_launched_before_its_object_is_there() -> None:
@@ -177,7 +177,7 @@ def test_nothing_is_launched_before_its_object_is_there() -> None:
     assert len(plan.node_claims.create) == 1
     shop.run()
     assert shop.claims() == []
-    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
+    assert "provisioningRequests" not in shop.cluster.view().inventory.records
     shop.run()
     assert len(shop.claims()) == 1
 

@@ -43,7 +43,7 @@ class Shop:
         assert sum(node is not None for node in self.sandbox.where().values()) == pods
 
     def memory(self) -> Mapping[str, Any]:
-        return self.sandbox.cluster.view().inventory.memory
+        return self.sandbox.cluster.view().inventory.records
 
     def plan(self, minutes: float = 0) -> Plan:
         """Of the last pass, with a pass each ten seconds."""

@@ -15,8 +15,8 @@ from reconciler.model.placement import Holding, words_of_holdings
 from reconciler.model.pods import PodAffinityTerm
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
+from reconciler.placement.cache import Cache
 from reconciler.placement.engine.retention import stays_of
-from reconciler.placement.memory import Memory
 from reconciler.placement.offers.cheapest_sizes import dual_of
 from reconciler.placement.place import place, solve
 from reconciler.placement.problem import PlacementOptions, Problem
@@ -61,7 +61,7 @@ def test_no_order_is_looked_for_in_which_chunks_would_stay_on_a_node_that_is_lef
     options = PlacementOptions(leaving=frozenset({"left"}))
     problem = Problem(ClusterView(nodes=nodes), (node_pool(),), (instance_type(),), (web,), options=options)
 
-    state = solve(problem, Memory()).state
+    state = solve(problem, Cache()).state
 
     assert stays_of(state) == {(str(web.ref), 0): [(state.bins.index["there"], 1)]}
 
@@ -79,7 +79,7 @@ amounts = st.integers(0, 50)
 def sizes(demands: int) -> list[str]:
     """The types of planned nodes for so many demands of one chunk, no two of which ask for the same."""
     wanted = [demand(f"of-{number}", count=1, pod_shape=shape(f"{900 + number}m")) for number in range(demands)]
-    state = solve(World(ClusterView(), (node_pool(),), TYPES, wanted), Memory()).state
+    state = solve(World(ClusterView(), (node_pool(),), TYPES, wanted), Cache()).state
     types = state.offers[0].offerings.types
     return sorted(types[number].name for number in state.planned.type[: state.planned.count].tolist())
 

@@ -29,12 +29,12 @@ from reconciler.model.nodes import Node
 from reconciler.model.placement import Holding
 from reconciler.model.pods import PodAffinityTerm, PriorityClass, TopologySpread
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import Inventory, memory_of, remembered
+from reconciler.model.remembered import Inventory, records_of, remembered
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.keeping import balloon_shape, keeping_edges, with_balloons
-from reconciler.plan.buffers.memory import one_shot_memory
+from reconciler.plan.buffers.records import one_shot_memory
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.objects.objects import Owner
 from reconciler.plan.plan import make_plan
@@ -222,7 +222,7 @@ def left_after(going: Node, other: Node) -> int:
     view = ClusterView(
         nodes=(going, other),
         objects={REF: LiveObject(REF, {"metadata": {"uid": "1"}})},
-        inventory=Inventory(memory=memory_of(ONE_SHOTS_KEY, {"1": before})),
+        inventory=Inventory(records=records_of(ONE_SHOTS_KEY, {"1": before})),
     )
     outcome = DemandOutcome(Demand(REF, desired=2, shape=SHAPE, one_shot=True, left_of=2), 2, 0, 0)
     bins = (Bin(going, None), Bin(other, None, (Holding(REF, 0, 2),)))

@@ -35,16 +35,16 @@ def read(
     catalog: tuple[InstanceType, ...] = (),
 ) -> LaunchRecord:
     kept: dict[str, Any] = json.loads(json.dumps(memory))
-    view = ClusterView(node_claims=claims, nodes=nodes, inventory=Inventory(memory=kept))
+    view = ClusterView(node_claims=claims, nodes=nodes, inventory=Inventory(records=kept))
     return launch_record(view, now, catalog, RULES)
 
 
 def asked_for() -> dict[str, Any]:
-    return LaunchRecord().memory(CREATED, (), NOW)
+    return LaunchRecord().records(CREATED, (), NOW)
 
 
 def seen() -> dict[str, Any]:
-    return read(asked_for(), ON_ITS_WAY).memory((), (), NOW)
+    return read(asked_for(), ON_ITS_WAY).records((), (), NOW)
 
 
 def failed(times: int = 1) -> tuple[dict[str, Any], datetime]:
@@ -55,10 +55,10 @@ def failed(times: int = 1) -> tuple[dict[str, Any], datetime]:
         assert tuple(record.vanished) == (NAME,)
         if turn < times - 1:
             now = record.back_offs[0].until
-            again = record.memory(CREATED, (), now)
-            memory = read(again, replace(ON_ITS_WAY, created=now), now=now).memory((), (), now)
+            again = record.records(CREATED, (), now)
+            memory = read(again, replace(ON_ITS_WAY, created=now), now=now).records((), (), now)
         else:
-            memory = record.memory((), (), now)
+            memory = record.records((), (), now)
     return memory, now
 
 
@@ -78,7 +78,7 @@ def test_one_that_was_there_and_gone_between_two_passes_has_failed_at_once() -> 
 
 def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_once() -> None:
     twice = creations([planned(), planned()], ())
-    memory = LaunchRecord().memory(twice, (), NOW)
+    memory = LaunchRecord().records(twice, (), NOW)
     record = read(memory)
     assert len(record.vanished) == 2
     assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + RULES.first)]
@@ -87,9 +87,9 @@ def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_o
 def test_one_that_vanishes_a_pass_later_than_another_found_out_nothing_new() -> None:
     twice = creations([planned(), planned()], ())
     slower = made(twice[1], NOW)
-    first = read(LaunchRecord().memory(twice, (), NOW), slower)
+    first = read(LaunchRecord().records(twice, (), NOW), slower)
     assert tuple(first.vanished) == (twice[0].name,)
-    second = read(first.memory((), (), NOW), now=NOW + timedelta(seconds=5))
+    second = read(first.records((), (), NOW), now=NOW + timedelta(seconds=5))
     assert tuple(second.vanished) == (twice[1].name,)
     assert second.back_offs == first.back_offs
 
@@ -100,7 +100,7 @@ def test_one_that_is_being_deleted_before_its_node_is_there_has_failed() -> None
         assert tuple(record.vanished) == (NAME,)
         # It counts once, however long it lingers.
         for _ in range(2):
-            record = read(record.memory((), (), NOW), gone_wrong)
+            record = read(record.records((), (), NOW), gone_wrong)
             assert record.vanished == {}
             assert [item.failures for item in record.back_offs] == [1]
 
@@ -108,19 +108,19 @@ def test_one_that_is_being_deleted_before_its_node_is_there_has_failed() -> None
 def test_one_that_registered_has_not_failed_whatever_becomes_of_it() -> None:
     record = read(seen(), there())
     assert (record.launches, record.back_offs) == ({}, ())
-    assert read(record.memory((), (), NOW)) == LaunchRecord()
+    assert read(record.records((), (), NOW)) == LaunchRecord()
     assert read(seen(), replace(there(), deleting=True)).back_offs == ()
 
 
 def test_what_headroom_deleted_itself_has_not_failed() -> None:
-    memory = read(seen(), ON_ITS_WAY).memory((), [NAME], NOW)
+    memory = read(seen(), ON_ITS_WAY).records((), [NAME], NOW)
     assert read(memory) == LaunchRecord()
 
 
 def test_placeholders_on_their_way_are_remembered_even_if_the_memory_was_lost() -> None:
     record = read({}, ON_ITS_WAY)
     assert record.launches[NAME].offered.zones == ("zone-a", "zone-b")
-    assert tuple(read(record.memory((), (), NOW)).vanished) == (NAME,)
+    assert tuple(read(record.records((), (), NOW)).vanished) == (NAME,)
 
 
 def test_karpenters_own_node_claims_are_not_headrooms_to_watch() -> None:
@@ -147,7 +147,7 @@ def test_a_back_off_is_forgotten_long_after_its_end() -> None:
 
 def test_a_launch_that_succeeds_ends_the_back_off_of_its_offering() -> None:
     memory, now = failed()
-    again = read(memory, now=now).memory(CREATED, (), now)
+    again = read(memory, now=now).records(CREATED, (), now)
     assert read(again, there(), now=now).back_offs == ()
 
 
@@ -191,7 +191,7 @@ def test_a_catalog_that_lists_the_offering_again_ends_the_wait() -> None:
     sold_out = read(memory, now=LATER, catalog=listing(available=False))
     assert sold_out.avoided(LATER)
     again = LATER + timedelta(seconds=30)
-    back = read(sold_out.memory((), (), LATER), now=again, catalog=listing(available=True))
+    back = read(sold_out.records((), (), LATER), now=again, catalog=listing(available=True))
     assert back.avoided(again) == frozenset()
     # It may say so only because its own memory has run out: a further failure doubles the wait all the same.
     assert [item.failures for item in back.back_offs] == [1]
@@ -201,7 +201,7 @@ def test_a_catalog_that_never_noticed_the_stock_out_says_nothing() -> None:
     memory, _ = failed()
     unaware = read(memory, now=LATER, catalog=listing(available=True))
     assert unaware.avoided(LATER)
-    assert read(unaware.memory((), (), LATER), now=LATER, catalog=listing(available=True)).avoided(LATER)
+    assert read(unaware.records((), (), LATER), now=LATER, catalog=listing(available=True)).avoided(LATER)
 
 
 def of_three(record: LaunchRecord, now: datetime, **holding: Any) -> Capped:
@@ -217,7 +217,7 @@ def test_after_a_wait_one_node_tries_and_the_others_follow_when_it_is_there() ->
     assert [cut.waits for cut in probed.cuts] == [
         "waits for a later pass: one node shows first whether its instance types are in stock again"
     ] * 2
-    trying = read(memory, now=end).memory(creations(probed.kept, ()), (), end)
+    trying = read(memory, now=end).records(creations(probed.kept, ()), (), end)
     assert of_three(read(trying, replace(ON_ITS_WAY, created=end), now=end), end).kept == ()
     assert len(of_three(read(trying, there(), now=end), end).kept) == 3
 
@@ -240,9 +240,9 @@ def test_offerings_that_failed_are_avoided_until_the_back_off_ends() -> None:
 
 def test_the_memory_is_the_same_as_long_as_nothing_happens() -> None:
     later = NOW + timedelta(minutes=1)
-    assert read(seen(), ON_ITS_WAY, now=later).memory((), (), later) == seen()
+    assert read(seen(), ON_ITS_WAY, now=later).records((), (), later) == seen()
     memory, _ = failed()
-    assert read(memory, now=later).memory((), (), later) == memory
+    assert read(memory, now=later).records((), (), later) == memory
 
 
 def test_what_another_version_remembered_is_forgotten() -> None:

@@ -127,9 +127,9 @@ def test_what_was_not_asked_for_is_not_remembered() -> None:
         Facts(TODAY, effective=Declared(node_pools=pools), instance_types=types, demands=demands, placement=placement)
     )
     (creation,) = plan.node_claims.create
-    assert creation.name in plan.memory[LAUNCHES_KEY]
-    left = without_launches(plan.memory, [creation.name])
+    assert creation.name in plan.records[LAUNCHES_KEY]
+    left = without_launches(plan.records, [creation.name])
     assert LAUNCHES_KEY not in left
-    record = launch_record(ClusterView(inventory=Inventory(memory=left)), TODAY)
+    record = launch_record(ClusterView(inventory=Inventory(records=left)), TODAY)
     assert record.vanished == {}
-    assert launch_record(ClusterView(inventory=Inventory(memory=plan.memory)), TODAY).vanished
+    assert launch_record(ClusterView(inventory=Inventory(records=plan.records)), TODAY).vanished

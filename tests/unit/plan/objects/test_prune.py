@@ -144,7 +144,7 @@ def test_a_node_that_others_need_too_costs_nothing() -> None:
 
 
 def test_a_buffer_that_is_let_down_asks_for_what_is_left_until_it_is_declared_again() -> None:
-    memory = pruned(member(buffer_ref()), rules=QUARTER, bins=a_node_each(7)).memory
+    memory = pruned(member(buffer_ref()), rules=QUARTER, bins=a_node_each(7)).records
     view = ClusterView(inventory=Inventory(frozenset({buffer_ref()}), memory))
     (less,) = let_down([demand(count=28)], view, Declared())
     assert (less.desired, sum(group.count for group in less.groups)) == (25, 25)
@@ -243,7 +243,7 @@ def test_a_sleeping_object_stays_where_nothing_may_be_deleted() -> None:
 
 def test_a_pool_is_only_deleted_when_it_is_marked_for_it() -> None:
     kept = pruned(member(POOL))
-    assert (kept.changes, kept.memory) == ((), {})
+    assert (kept.changes, kept.records) == ((), {})
     assert [(finding.code, finding.ref) for finding in kept.findings] == [("pool-not-pruned", POOL)]
     assert kept.findings[0].message.startswith("no longer declared, but stays")  # reports put the object before it
     gone = pruned(member(POOL, prune="true"))
@@ -260,7 +260,7 @@ def passes(count: int, *, rules: PruneRules, every: timedelta) -> list[list[str]
     found = []
     for number in range(count):
         answer = pruned(*left, rules=rules, memory=memory, now=NOW + number * every)
-        memory = answer.memory
+        memory = answer.records
         found.append(names(answer))
         left = [item for item in left if item.ref.name not in names(answer)]
     return found
@@ -274,16 +274,16 @@ def test_passes_do_not_renew_the_share_and_the_next_hour_does() -> None:
 def test_what_is_still_there_is_deleted_again_and_counts_once() -> None:
     there = [member(buffer_ref(f"b{index}")) for index in range(8)]
     first = pruned(*there, rules=TWO)
-    second = pruned(*there, rules=TWO, memory=first.memory, now=NOW + timedelta(minutes=1))
+    second = pruned(*there, rules=TWO, memory=first.records, now=NOW + timedelta(minutes=1))
     assert names(second) == names(first) == ["b0", "b1"]
-    assert second.memory == first.memory
+    assert second.records == first.records
 
 
 def test_a_pass_that_may_prune_nothing_forgets_nothing() -> None:
     there = [member(buffer_ref(f"b{index}")) for index in range(8)]
     first = pruned(*there, rules=TWO)
-    blocked = pruned(*there, rules=TWO, memory=first.memory, blocked=True, now=NOW + timedelta(minutes=1))
-    assert blocked.memory == first.memory
+    blocked = pruned(*there, rules=TWO, memory=first.records, blocked=True, now=NOW + timedelta(minutes=1))
+    assert blocked.records == first.records
 
 
 @pytest.mark.parametrize("written", [[], {"since": "yesterday"}, {"since": NOW.isoformat(), "held": 1}, "x"])

@@ -23,7 +23,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import memory_of, remembered
+from reconciler.model.remembered import records_of, remembered
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
@@ -39,7 +39,7 @@ def remembered_buffers(
     """What the inventory remembers, and when time alone changes a buffer. now: by the cluster's clock."""
     once = one_shot_memory(outcomes, bins, view, now)
     edges = (*one_shot_edges(outcomes, once, view), *share_edges(demands, view.clock_skew))
-    return once | shares_memory(demands, view), edges
+    return once | share_records(demands, view), edges
 
 
 def one_shot_memory(
@@ -50,9 +50,9 @@ def one_shot_memory(
     What is left only shrinks. A node that is being deleted takes its chunks with it at once. An incomplete view, or a node that is not
     Ready, does not tell what was used.
     """
-    records = remembered(view.inventory.memory, ONE_SHOTS_KEY, OneShot)
+    records = remembered(view.inventory.records, ONE_SHOTS_KEY, OneShot)
     if not view.complete:
-        return memory_of(ONE_SHOTS_KEY, records)
+        return records_of(ONE_SHOTS_KEY, records)
     asked = {uid: outcome for outcome in outcomes if (uid := _uid(view, outcome.demand.ref))}
     entries = {uid: records[uid] for uid, outcome in asked.items() if outcome.demand.desired is None and uid in records}
     once = {uid: outcome for uid, outcome in asked.items() if outcome.demand.one_shot and uid not in entries}
@@ -83,12 +83,12 @@ def one_shot_memory(
             began = before.but(since=before.since or (time if demand.fill_deadline is not None else ""))
             full = stands == demand.desired
             entries |= {uid: began.on(places).but(filled=time) if full else began} if full or began.since else {}
-    return memory_of(ONE_SHOTS_KEY, entries)
+    return records_of(ONE_SHOTS_KEY, entries)
 
 
-def one_shot_edges(outcomes: Iterable[DemandOutcome], memory: Mapping[str, Any], view: ClusterView) -> Iterator[Edge]:
-    """When each of them gives up, by this machine's clock. memory: as this pass leaves it."""
-    records = remembered(memory, ONE_SHOTS_KEY, OneShot)
+def one_shot_edges(outcomes: Iterable[DemandOutcome], left: Mapping[str, Any], view: ClusterView) -> Iterator[Edge]:
+    """When each of them gives up, by this machine's clock. left: the records as this pass leaves it."""
+    records = remembered(left, ONE_SHOTS_KEY, OneShot)
     for outcome in outcomes:
         deadline, record = outcome.demand.fill_deadline, records.get(_uid(view, outcome.demand.ref))
         by = None if deadline is None or record is None or record.ended is not None else record.gives_up(deadline)
@@ -158,9 +158,9 @@ def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:
     return chunks
 
 
-def shares_memory(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any]:
+def share_records(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any]:
     """JSON values, unchanged as long as no share changes. One entry for each such buffer; one that is not ready keeps what it had."""
-    shares = remembered(view.inventory.memory, SHARES_KEY, RememberedShare)
+    shares = remembered(view.inventory.records, SHARES_KEY, RememberedShare)
     entries = {}
     for demand in demands:
         key = share_key(demand.ref)
@@ -168,7 +168,7 @@ def shares_memory(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any
             entries[key] = demand.share
         elif demand.ref.kind == CAPACITY_BUFFER_KIND and demand.desired is None and key in shares:
             entries[key] = shares[key]
-    return memory_of(SHARES_KEY, entries)
+    return records_of(SHARES_KEY, entries)
 
 
 def share_edges(demands: Iterable[Demand], clock_skew: timedelta) -> tuple[Edge, ...]:

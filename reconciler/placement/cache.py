@@ -101,21 +101,21 @@ _LONG = 1000
 """Longer sequences count as equal only if they hold the same objects, since comparing their values takes too long."""
 
 
-class Memory:
+class Cache:
     """The last problems with their placements, and what was computed from parts of them. tally: bound pods as last counted.
 
-    A pass may place several problems. Those that are alike have a memory of their own (`of`). answers: how many placements are kept.
+    A pass may place several problems. Those that are alike have a cache of their own (`of`). answers: how many placements are kept.
     """
 
     def __init__(self, answers: int = 1) -> None:
         self.tally = Tally()
         self._answers: deque[tuple[tuple[Any, ...], Placement]] = deque(maxlen=answers)
         self._made: dict[str, tuple[tuple[Any, ...], Any]] = {}
-        self._others: dict[str, Memory] = {}
+        self._others: dict[str, Cache] = {}
 
-    def of(self, problems: str, answers: int = 1) -> Memory:
-        """The memory of other problems that each pass places beside the main one, such as trials."""
-        return self._others.setdefault(problems, Memory(answers))
+    def of(self, problems: str, answers: int = 1) -> Cache:
+        """The cache of other problems that each pass places beside the main one, such as trials."""
+        return self._others.setdefault(problems, Cache(answers))
 
     def placement(self, problem: Problem, make: Callable[[], Placement]) -> Placement:
         """The placement of the same problem, if it is among the last; otherwise a new one. A view with a new revision may still be the
