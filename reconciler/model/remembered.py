@@ -208,6 +208,11 @@ class PruneHour(Record, frozen=True):
         """When the next hour may begin."""
         return self.since + HOUR
 
+    @property
+    def nodes_gone(self) -> int:
+        """How many nodes removals took."""
+        return len(self.released) + self.stepped
+
     def records(self) -> dict[str, Any]:
         """JSON values for the inventory; nothing while nothing was removed."""
         took = self.pruned or self.released or self.let_down

@@ -70,11 +70,8 @@ class Pruning:
         waiting = self.waiting
         if waiting.next_at is None:
             return ()
-        return (
-            Edge(
-                waiting.next_at, f"{counted(len(waiting.refs), 'object')} no longer declared: the next may be deleted"
-            ),
-        )
+        objects = counted(len(waiting.refs), "object")
+        return (Edge(waiting.next_at, f"{objects} no longer declared: the next may be deleted"),)
 
 
 def prune(
@@ -118,8 +115,9 @@ def prune(
     held_back = WaitingDeletions()
     if waiting:
         held_back = replace(turn.waiting(), refs=waiting, next_at=hour.ends + view.clock_skew)
+        count = len(going) + len(waiting)
         notes.append(
-            f"{_counted(len(going) + len(waiting))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
+            f"{counted(count, 'object')} {'is' if count == 1 else 'are'} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
         )
     return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).records(), held_back)
 
@@ -164,41 +162,35 @@ class _Turn:
 
     def __init__(self, hour: PruneHour, rules: PruneRules, holding: Sequence[Bin]) -> None:
         self._hour, self._rules, self._holding = hour, rules, holding
+        self._most_nodes = rules.most_nodes(hour.nodes_held)
         self._by_demand: dict[ObjectRef, list[Bin]] = {}
         for item in holding:
             for ref in {part.demand for part in item.chunks}:
                 self._by_demand.setdefault(ref, []).append(item)
-        self._pruned = set(hour.pruned)
-        self._released = set(hour.released)
-        self._stepped = hour.stepped
-        self._let_down = dict(hour.let_down)
         self._going: set[ObjectRef] = set()
-
-    @property
-    def _nodes_left(self) -> int:
-        return self._rules.most_nodes(self._hour.nodes_held) - len(self._released) - self._stepped
 
     def takes(self, ref: ObjectRef) -> bool:
         """Whether the object goes now. An object that was pruned in this hour and is still there counts once."""
-        if str(ref) not in self._pruned and len(self._pruned) >= self._rules.most_objects(self._hour.held):
+        hour = self._hour
+        if str(ref) not in hour.pruned and len(hour.pruned) >= self._rules.most_objects(hour.held):
             return False
-        nodes = [item for item in self._only_for(ref) if item.name not in self._released]
-        if len(nodes) > self._nodes_left and not self._is_first_whole(ref):
+        nodes = [item for item in self._only_for(ref) if item.name not in hour.released]
+        if len(nodes) > self._most_nodes - hour.nodes_gone and not self._is_first_whole(ref):
             self._step_down(ref, nodes)
             return False
-        self._pruned.add(str(ref))
-        self._released.update(item.name for item in nodes)
+        self._hour = hour.but(
+            pruned=hour.pruned | {str(ref)}, released=hour.released.union(item.name for item in nodes)
+        )
         self._going.add(ref)
         return True
 
     def is_too_large(self, ref: ObjectRef) -> bool:
         """Whether this is a NodePool with more nodes than may ever go within an hour. All of them would go at once."""
-        return ref.kind == _POOL and len(self._only_for(ref)) > self._rules.most_nodes(self._hour.nodes_held)
+        return ref.kind == _POOL and len(self._only_for(ref)) > self._most_nodes
 
     def held_in_pool(self, ref: ObjectRef) -> str:
-        most = self._rules.most_nodes(self._hour.nodes_held)
         allow = 'a commit with the trailer "Headroom-Allow-Removals: true" allows it'
-        return f"{len(self._only_for(ref)):,} of its nodes hold chunks, and at most {most:,} go within an hour; {allow}"
+        return f"{len(self._only_for(ref)):,} of its nodes hold chunks, and at most {self._most_nodes:,} go within an hour; {allow}"
 
     def _only_for(self, ref: ObjectRef) -> list[Bin]:
         """Nodes that nothing else needs any more once this object is gone too. With a NodePool all of its nodes go."""
@@ -212,7 +204,7 @@ class _Turn:
 
     def _is_first_whole(self, ref: ObjectRef) -> bool:
         """What cannot be let down in steps goes as a whole, alone in an hour: else it would never go."""
-        return ref.kind not in BUFFER_KINDS and not (self._released or self._stepped)
+        return ref.kind not in BUFFER_KINDS and not self._hour.nodes_gone
 
     def _step_down(self, ref: ObjectRef, nodes: Sequence[Bin]) -> None:
         """Takes from a buffer the chunks on as many nodes as may go, those with the fewest first. So no more nodes can get free."""
@@ -222,27 +214,26 @@ class _Turn:
             item.name: sum(part.count for part in item.chunks if part.demand == ref)
             for item in self._by_demand.get(ref, ())
         }
-        freed = sorted(sizes[item.name] for item in nodes)[: max(0, self._nodes_left)]
+        freed = sorted(sizes[item.name] for item in nodes)[: max(0, self._most_nodes - self._hour.nodes_gone)]
         left = sum(sizes.values()) - sum(freed)
-        self._let_down[str(ref)] = min(left, self._let_down.get(str(ref), left))
-        self._stepped += len(freed)
+        known = self._hour.let_down
+        let_down = {**known, str(ref): min(left, known.get(str(ref), left))}
+        self._hour = self._hour.but(let_down=let_down, stepped=self._hour.stepped + len(freed))
 
     def waiting(self) -> WaitingDeletions:
-        hour, rules = self._hour, self._rules
+        hour = self._hour
         return WaitingDeletions(
-            most=rules.most_objects(hour.held),
+            most=self._rules.most_objects(hour.held),
             held=hour.held,
-            most_nodes=rules.most_nodes(hour.nodes_held),
+            most_nodes=self._most_nodes,
             nodes_held=hour.nodes_held,
-            gone=len(self._pruned),
-            nodes_gone=len(self._released) + self._stepped,
+            gone=len(hour.pruned),
+            nodes_gone=hour.nodes_gone,
         )
 
     def after(self, waiting: Collection[ObjectRef]) -> PruneHour:
         names = {str(ref) for ref in waiting}
-        let_down = {name: count for name, count in self._let_down.items() if name in names}
-        pruned, released = frozenset(self._pruned), frozenset(self._released)
-        return self._hour.but(pruned=pruned, released=released, stepped=self._stepped, let_down=let_down)
+        return self._hour.but(let_down={name: count for name, count in self._hour.let_down.items() if name in names})
 
 
 def with_waiting(outcomes: Iterable[DemandOutcome], pruning: Pruning) -> list[DemandOutcome]:
@@ -353,7 +344,3 @@ def _removal(ref: ObjectRef, live: LiveObject) -> ObjectChange:
     bare: Manifest = {"apiVersion": live.body.get("apiVersion"), "kind": ref.kind, "metadata": metadata, "spec": {}}
     reason = "no longer declared: the fields that headroom set are given back, the object stays"
     return ObjectChange(ref, Action.UPDATE, manifest=bare, reason=reason)
-
-
-def _counted(count: int) -> str:
-    return f"{counted(count, 'object')} {'is' if count == 1 else 'are'}"
