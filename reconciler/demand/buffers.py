@@ -96,15 +96,15 @@ def field_of(buffer: Buffer, code: Code) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The size of a draft in the dialect asked for.
-
-    quotas: those that cut it; compared: some quota bounds it, whether it cuts or not; other: the count in the other dialect.
-    """
+    """The size of a draft in the dialect asked for."""
 
     count: int | None
     quotas: tuple[str, ...]
+    """Those that cut it."""
     compared: bool
+    """Whether some quota bounds it, whether it cuts or not."""
     other: int | None
+    """The count in the other dialect."""
 
 
 def buffer_demands(

@@ -37,37 +37,43 @@ BALLOONS = "BalloonPods"
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """fulfilment: who keeps it; holds_nodes: headroom protects what it has for it; opens_nodes: and makes more.
-
-    is_placed: its chunks take room in the placement. condition: what the buffer says of it, None for plain placeholders.
-    autoscaler: the one whose fields are in the status. silent: that one has not written for long. balloons: pods of its
-    balloon that have a node. waiting_balloons: those that have none yet, where they are what keeps the capacity.
-    """
+    """Who keeps the capacity of one buffer, and what follows."""
 
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    """Who keeps it."""
     holds_nodes: bool = True
+    """Whether headroom protects nodes for it."""
     opens_nodes: bool = True
+    """Whether headroom makes nodes for it."""
     is_placed: bool = True
+    """Whether its chunks take room in the placement."""
     condition: Condition | None = None
+    """What the buffer says of it; None for plain placeholders."""
     autoscaler: ServingAutoscaler | None = None
+    """The one whose fields are in the status."""
     silent: bool = False
+    """Whether that one has not written for long."""
     balloons: int = 0
+    """How many pods of its balloon have a node."""
     waiting_balloons: tuple[ObjectRef, ...] = ()
+    """Pods of its balloon without a node, if they keep the capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known of one buffer. live: its object; now: the cluster's time, None where ages do not matter.
-
-    balloons: pods of its balloon that have a node; waiting_balloons: those that have none yet; desired: its size.
-    """
+    """What is known of one buffer."""
 
     buffer: Buffer
     live: LiveObject | None = None
+    """Its object in the cluster."""
     now: datetime | None = None
+    """The cluster's time; None where ages do not matter."""
     balloons: int = 0
+    """How many pods of its balloon have a node."""
     waiting_balloons: tuple[ObjectRef, ...] = ()
+    """Pods of its balloon without a node."""
     desired: int | None = None
+    """Its size in chunks."""
 
 
 def with_default_fulfilment(declared: Declared, default: Fulfilment) -> Declared:

@@ -57,15 +57,15 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A buffer's share in chunks. facts: how it came about, one a line. record: None where no clock says how old sizes are.
-
-    shrinks_at: when there is less if nothing happens; None where the share itself is as large.
-    """
+    """A buffer's share in chunks."""
 
     count: int
     facts: tuple[str, ...]
+    """How it came about, one a line."""
     record: RememberedShare | None = None
+    """None where no clock says how old sizes are."""
     shrinks_at: datetime | None = None
+    """When there is less if nothing happens; None where the share itself is as large."""
     notes: tuple[Note, ...] = ()
 
 

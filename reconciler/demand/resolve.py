@@ -147,17 +147,17 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a buffer points to, as one dialect reads it.
-
-    shape: of a chunk; workload None: the buffer has an inline pod. pod: the live pod that gave the shape, None where the
-    template did. words: its name in messages.
-    """
+    """What a buffer points to, as one dialect reads it."""
 
     shape: PodShape
+    """Of a chunk."""
     workload: Workload | None = None
+    """None: the buffer has an inline pod."""
     pod_template: tuple[str, int | None] | None = None
     words: str = ""
+    """Its name in messages."""
     pod: Pod | None = None
+    """The live pod that gave the shape; None where the template did."""
 
     def base(self, dialect: Dialect) -> Base | None:
         """Karpenter takes `spec.replicas`, 1 when absent.

@@ -79,16 +79,16 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many chunks. count None: the size is unknown, for the reason in `problem`.
-
-    facts: how it came about, one a line; problem: a finding's code and message, which a known size may have too. filled: chunks of a
-    dedicated buffer that its own pods fill, which `count` leaves out.
-    """
+    """How many chunks a buffer has."""
 
     count: int | None
+    """None if the size is unknown, for the reason in `problem`."""
     facts: tuple[str, ...] = ()
+    """How it came about, one a line."""
     filled: int = 0
+    """Chunks of a dedicated buffer that its own pods fill. `count` leaves them out."""
     problem: tuple[Code, str] | None = None
+    """A finding's code and message, which a known size may have too."""
 
 
 def percentage_count(base: int, percentage: int, part: int = 1) -> int:
@@ -204,14 +204,14 @@ class QuotaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """count: how many chunks the quotas leave of a request; quotas: the names of those that cut it.
-
-    compared: at least one quota counts its chunks and has a bound on what they request.
-    """
+    """What quotas leave of a request for chunks."""
 
     count: int
+    """How many chunks."""
     quotas: tuple[str, ...] = ()
+    """The names of those that cut it."""
     compared: bool = False
+    """Whether at least one quota counts its chunks and has a bound on what they request."""
 
 
 def within_quotas(requests: Iterable[QuotaRequest], quotas: Sequence[ResourceQuota]) -> tuple[Allowance, ...]:

@@ -38,40 +38,47 @@ class PlanRules:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """repository: the repository's own documents, each in a version that the cluster serves. live: the cluster's. effective: what is in
-    force, the repository's over the cluster's. local_budgets: compiled into UTC. price_source: where prices come from and as of when.
-
-    demands: in the order of placement. refused: nodes for requests that are over a cap; those requests are placed without new nodes.
-    launches: NodeClaims on their way, and those that failed. departures: nodes that chunks leave for cheaper room, and those where that
-    failed lately. leaving: names of bins that take no more chunks, since what they hold moves elsewhere. edges: instants at which time alone changes the plan.
-    pods_first: by NodePool, requests of the pods that Karpenter is about to make nodes for.
-    waits: pods that may have to wait although their chunks have room. scarce: names of nodes whose room pods
-    with few other places need. notes: what else to say of the placement. suspended: nothing is to be written.
-    """
+    """What a plan is made from."""
 
     now: datetime
     tree: SourceTree = field(default_factory=lambda: SourceTree(None))
     view: ClusterView = field(default_factory=ClusterView)
     repository: Declared = field(default_factory=Declared)
+    """The repository's own documents, each in a version that the cluster serves."""
     live: Declared = field(default_factory=Declared)
+    """The cluster's."""
     effective: Declared = field(default_factory=Declared)
+    """What is in force: the repository's over the cluster's."""
     local_budgets: tuple[PoolBudgets, ...] = ()
+    """Compiled into UTC."""
     instance_types: tuple[InstanceType, ...] = ()
     price_source: str = ""
+    """Where prices come from and as of when."""
     demands: tuple[Demand, ...] = ()
+    """In the order of placement."""
     placement: Placement = field(default_factory=Placement)
     refused: tuple[Cut, ...] = ()
+    """Nodes for requests that are over a cap. Those requests are placed without new nodes."""
     pods_first: Mapping[str, frozenset[Resources]] = field(default_factory=dict)
+    """By NodePool, requests of the pods that Karpenter is about to make nodes for."""
     waits: tuple[Wait, ...] = ()
+    """Pods that may have to wait although their chunks have room."""
     scarce: frozenset[str] = frozenset()
+    """Names of nodes whose room pods with few other places need."""
     notes: tuple[str, ...] = ()
+    """What else to say of the placement."""
     launches: LaunchRecord = field(default_factory=LaunchRecord)
+    """NodeClaims on their way, and those that failed."""
     departures: tuple[Departure, ...] = ()
+    """Nodes that chunks leave for cheaper room, and those where that failed lately."""
     leaving: frozenset[str] = frozenset()
+    """Names of bins that take no more chunks, since what they hold moves elsewhere."""
     findings: tuple[Finding, ...] = ()
     edges: tuple[Edge, ...] = ()
+    """Instants at which time alone changes the plan."""
     include_pending: bool = False
     suspended: bool = False
+    """Whether nothing is to be written."""
 
     @property
     def cluster_now(self) -> datetime:

@@ -33,17 +33,21 @@ from reconciler.requests.life import Decision, cancelled, decide
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """decisions: by request. records: what the inventory remembers. created: the plan's new nodes, with what requests on them ask for.
-    deleted: empty nodes of failed attempts. freed: nodes that any pod may use from now on. ended: requests that must not run again.
-    edges: instants at which a request asks for something else."""
+    """What becomes of requests."""
 
     created: tuple[NodeClaimCreation, ...]
+    """The plan's new nodes, with what requests on them ask for."""
     decisions: Mapping[ObjectRef, Decision] = field(default_factory=dict)
     records: Mapping[str, RequestRecord] = field(default_factory=dict)
+    """What the inventory remembers."""
     deleted: tuple[NodeClaimAction, ...] = ()
+    """Empty nodes of failed attempts."""
     freed: tuple[NodeClaimAction, ...] = ()
+    """Nodes that any pod may use from now on."""
     ended: frozenset[ObjectRef] = frozenset()
+    """Requests that must not run again."""
     edges: tuple[Edge, ...] = ()
+    """Instants at which a request asks for something else."""
 
 
 def request_plan(
@@ -195,12 +199,14 @@ def _for_requests(
 
 @dataclass(frozen=True, slots=True)
 class Bookings:
-    """held: name of a node, or of a NodeClaim without one; request; its chunks there by pod set. kept: nodes that are not replaced while
-    the booking lasts. since: when the first of the attempts under way began; None if there are none."""
+    """Capacity that requests have booked."""
 
     held: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+    """The name of a node, or of a NodeClaim without one; the request; its chunks there by pod set."""
     kept: frozenset[str] = frozenset()
+    """Nodes that are not replaced while the booking lasts."""
     since: datetime | None = None
+    """When the first of the attempts under way began; None if there are none."""
 
 
 def bookings(view: ClusterView) -> Bookings:

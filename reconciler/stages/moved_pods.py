@@ -35,14 +35,17 @@ MOST_RISKS = 8
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The cluster once a node's pods have left it. price: of the nodes bought for them, USD an hour. entered: the nodes that they come to.
-    made: those that headroom makes for them. promised: what the bought nodes use of their NodePools' limits."""
+    """The cluster once a node's pods have left it."""
 
     room: ClusterView
     price: float = 0.0
+    """Of the nodes bought for them, USD an hour."""
     entered: frozenset[str] = frozenset()
+    """The nodes that they come to."""
     made: tuple[PlannedNode, ...] = ()
+    """Those that headroom makes for them."""
     promised: tuple[tuple[str, Resources], ...] = ()
+    """What the bought nodes use of their NodePools' limits."""
 
 
 def without_pods(

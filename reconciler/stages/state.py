@@ -34,43 +34,47 @@ from reconciler.spending.month import Basis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules(PlanRules):
-    """optimal_within: how long placement may look for something cheaper. surge: what full buffers promise. not_ready_grace: how long chunks wait for a node that is not
-    ready. check_placement: whether the checker judges it too.
-    templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
-
-    allow_empty: an empty repository is obeyed, and not taken for a mistake. fulfilment: for buffers that do not name one.
-    shrink_after: how long a share of running pods must be less before its buffer shrinks."""
+    """How passes are made, as the settings say."""
 
     dialect: Dialect
     placement: PlacementOptions
     inventory: InventoryParent
     optimal_within: timedelta
+    """How long placement may look for something cheaper."""
     surge: SurgeMode = SurgeMode.PLANNED
+    """What full buffers promise."""
     not_ready_grace: timedelta = timedelta(minutes=1)
+    """How long chunks wait for a node that is not ready."""
     back_off: BackOffRules = field(default_factory=BackOffRules)
     consolidation: ConsolidationRules = field(default_factory=ConsolidationRules)
     check_placement: bool = False
+    """Whether the independent checker judges each placement."""
     templates_folder: str = "templates"
+    """In the repository, beside the manifests."""
     suspend: bool = False
+    """Whether to plan and write nothing."""
     allow_empty: bool = False
+    """Whether an empty repository is obeyed, and not taken for a mistake."""
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    """Of buffers that do not name one."""
     shrink_after: timedelta = SHRINK_AFTER
+    """How long a share of running pods must be less before its buffer shrinks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is changing in the cluster already, as far as placement must know.
-
-    room: the view without the pods that need another place. leaving: those pods as demands. options: among them back-offs, and bins that
-    must hold no more chunks. suspended: names of bins that hold chunks of suspended buffers. failed_in_attempts: all that requests leave
-    alone whose attempt begins or is under way.
-    """
+    """What is changing in the cluster already, as far as placement must know."""
 
     room: ClusterView = field(default_factory=ClusterView)
+    """The view without the pods that need another place."""
     leaving: tuple[Demand, ...] = ()
+    """Those pods as demands."""
     options: PlacementOptions = field(default_factory=PlacementOptions)
+    """With back-offs, and with the bins that take no more chunks."""
     suspended: frozenset[str] = frozenset()
+    """Names of bins that hold chunks of suspended buffers."""
     failed_in_attempts: frozenset[BackOff] = frozenset()
+    """Offerings that requests leave alone whose attempt begins or is under way."""
 
 
 class InputOrigin(StrEnum):
@@ -90,29 +94,33 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PassState(Facts):
-    """trigger: why the pass is made, in one word. written: the repository's documents as they are written.
-
-    settled: the plan is a forecast for the time when all changes are done, so nothing is to be written. broken_rules: what the checker
-    rejects, in sentences. rehearsal: of the firm placement, where one was needed. unrendered: writes that no template could be rendered for. set_aside: inputs that headroom failed on, so that the
-    pass is made without them. on_trial: a rehearsal that only tests whether the stages succeed without the objects in `set_aside`. traces: of new faults, for the log.
-    """
+    """What a pass knows so far; each stage adds to it."""
 
     trigger: str = ""
+    """Why the pass is made, in one word."""
     settled: bool = False
+    """Whether the plan is a forecast for the time when all changes are done, so that nothing is to be written."""
     written: tuple[DeclaredManifest, ...] = ()
+    """The repository's documents as they are written."""
     prepared: Prepared = field(default_factory=Prepared)
     outlook: Outlook | None = None
     basis: Basis | None = None
     broken_rules: tuple[str, ...] = ()
+    """What the checker rejects, in sentences."""
     rehearsal: Rehearsal | None = None
+    """Of the firm placement, where one was needed."""
     plan: Plan | None = None
     templates: DocumentTemplates | None = None
     writes: tuple[Write, ...] = ()
     unrendered: tuple[WriteResult, ...] = ()
+    """Writes that no template could be rendered for."""
     change_set: ChangeSet | None = None
     set_aside: Mapping[Input, Finding] = field(default_factory=dict)
+    """Inputs that headroom failed on. The pass is made without them."""
     on_trial: bool = False
+    """Whether this is a rehearsal that only tests whether the stages succeed without the objects in `set_aside`."""
     traces: tuple[str, ...] = ()
+    """Of new faults, for the log."""
 
     def failed_on(self, origin: InputOrigin) -> dict[ObjectRef, Finding]:
         """The inputs of this origin that the pass is made without."""

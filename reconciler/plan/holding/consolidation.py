@@ -172,14 +172,17 @@ def departure_records(known: Iterable[Departure]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A held node that may be worth leaving. pods: those that Karpenter would have to move. replaceable: whether Karpenter may buy another
-    node for them; spot nodes are not replaced by spot nodes (SpotToSpotConsolidation is off by default). wait: its pool's."""
+    """A held node that may be worth leaving."""
 
     bin: Bin
     price: float
+    """USD an hour."""
     pods: tuple[Pod, ...]
+    """Those that Karpenter would have to move."""
     replaceable: bool
+    """Whether Karpenter may buy another node for them. It replaces no spot node by a spot node (SpotToSpotConsolidation is off by default)."""
     wait: timedelta
+    """How long its NodePool wants it unchanged."""
 
 
 def candidates(

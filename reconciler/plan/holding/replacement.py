@@ -41,12 +41,14 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """names: of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on. findings: one for each NodePool
-    with drifted nodes that have to wait. next_expiry: when the next held node comes near its expiry."""
+    """Nodes that take no more chunks."""
 
     names: frozenset[str] = frozenset()
+    """Of nodes, or of NodeClaims where there is no node yet."""
     findings: tuple[Finding, ...] = ()
+    """One for each NodePool with drifted nodes that have to wait."""
     next_expiry: datetime | None = None
+    """When the next held node comes near its expiry."""
 
 
 def leaving_bins(

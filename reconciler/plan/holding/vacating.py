@@ -60,14 +60,14 @@ def with_starting_nodes(bins: Iterable[Bin]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Vacancy:
-    """candidates: names of a NodePool's placeholders that chunks may leave, the dearest first. most: how many at once; None: any number.
-
-    closed: names of bins that take none of their chunks.
-    """
+    """Placeholders of one NodePool that chunks may leave."""
 
     candidates: tuple[str, ...]
+    """Their names, the dearest first."""
     most: int | None
+    """How many at once; None: any number."""
     closed: frozenset[str]
+    """Names of bins that take none of their chunks."""
 
 
 def vacancies(

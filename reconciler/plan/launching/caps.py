@@ -44,17 +44,16 @@ UNCAPPED = PlanCaps(
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A node that is not made in this pass. why: a sentence that names the cap and its setting; cause: the same in a few words.
-
-    passing: the next pass may make it even if nothing changes. refused: demands on it that were then placed again without new nodes. If
-    there are none, everything on it is unplaced.
-    """
+    """A node that is not made in this pass."""
 
     node: PlannedNode
     why: str
+    """A sentence that names the cap and its setting."""
     cause: Cause = Cause.BEYOND_A_CAP
     passing: bool = False
+    """Whether the next pass may make it even if nothing changes."""
     refused: frozenset[ObjectRef] = frozenset()
+    """Demands on it that were then placed again without new nodes. If there are none, everything on it is unplaced."""
 
     @property
     def waits(self) -> str:
@@ -64,27 +63,28 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Capped:
-    """kept: nodes to make now. later: nodes that no cap forbids, for the next waves; both in the planned order. cuts: in the demands'
-    order.
-
-    refused: demands that are placed as a whole and over a cap for longer than this pass. Without them, demands that share their nodes may
-    get nodes of their own.
-    """
+    """What caps leave of a placement."""
 
     kept: tuple[PlannedNode, ...]
+    """Nodes to make now, in the planned order."""
     cuts: tuple[Cut, ...] = ()
+    """In the demands' order."""
     later: tuple[PlannedNode, ...] = ()
+    """Nodes that no cap forbids, for the next waves, in the planned order."""
     refused: frozenset[ObjectRef] = frozenset()
+    """Demands that are placed as a whole and over a cap for longer than this pass. Without them, demands that share their nodes may get nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What exists before a pass. price: USD an hour of all nodes. nodes: count by pool. made: by demand that is placed as a whole, nodes
-    that its attempt already has."""
+    """What exists before a pass."""
 
     price: float = 0.0
+    """USD an hour of all nodes."""
     nodes: Mapping[str, int] = field(default_factory=dict)
+    """How many, by NodePool."""
     made: Mapping[ObjectRef, int] = field(default_factory=dict)
+    """How many nodes the attempt of a demand already has, if it is placed as a whole."""
 
 
 def within_caps(

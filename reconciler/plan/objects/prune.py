@@ -39,13 +39,16 @@ _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, _POOL: 2}
 
 @dataclass(frozen=True, slots=True)
 class PruneRules:
-    """share: what removals may take within an hour, of the nodes that hold chunks and of the inventory's objects. nodes, objects: but at
-    least these many. lifted: a person has allowed more for this revision."""
+    """What removals may take within an hour."""
 
     share: float = 0.25
+    """Of the nodes that hold chunks, and of the inventory's objects."""
     nodes: int = 2
+    """At least this many."""
     objects: int = 5
+    """At least this many."""
     lifted: bool = False
+    """Whether a person has allowed more for this revision."""
 
     def most_nodes(self, held: int) -> int:
         return held if self.lifted else max(self.nodes, int(held * self.share))
