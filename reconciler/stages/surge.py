@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from reconciler.model import codes
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
+from reconciler.model.nodes import SCARCE_TAINT
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.refs import abridged
 from reconciler.placement.cache import Cache
@@ -46,9 +47,11 @@ class MakeFirm:
         ):
             return state
         problem, tight = state.problem, state.placement
-        firmer = Firmer(mode, place, partial(_names, problem))
+        up = {node.name for node in problem.view.nodes if SCARCE_TAINT in node.taints}
+        marked = self.cache.latest("firm", Firm(problem, tight)).scarce.union(up)
+        firmer = Firmer(mode, place, partial(_names, problem), marked)
         if state.trigger in HURRIED:
-            found = firmer.kept(problem, tight, self.cache.latest("firm", Firm(problem, tight)).scarce)
+            found = firmer.kept(problem, tight)
         else:
             found = self.cache.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
         # What was found before stands for equal facts; all else that a demand says is as it is now.

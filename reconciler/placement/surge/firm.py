@@ -17,8 +17,10 @@ from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, ChunkGroup, Demand
 from reconciler.model.placement import Placement, Wait, read_holdings
 from reconciler.model.quantity import CPU
 from reconciler.model.refs import ObjectRef
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.walk import compiled_walk
+from reconciler.placement.surge.free_changes import Nodes, as_bound, free_changes
 from reconciler.placement.surge.rehearsal import MOST_TRIES, Rehearsal
 
 MOST_PLACEMENTS = 120
@@ -35,6 +37,8 @@ _MOST_MARKED = 4
 """Demands for each of which the taint on its room alone is tried."""
 _FEW_WAIT, _FEW_NODES = 4, 12
 """Pods that wait, and nodes, up to which the taint is tried on one node, or on all but one."""
+_MOST_CHANGES, _STRIDE = 200, 5
+"""Free changes of a placement that are tried, and how far apart, so that changes of one kind do not all come first."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
 
@@ -74,14 +78,16 @@ class Firm:
 
 @dataclass(slots=True)
 class Firmer:
-    """place: of a problem. names_of: those of planned nodes. known: orders in which somebody had to wait with one of the placements.
-    steps: pods times nodes of all rehearsals so far."""
+    """place: of a problem. names_of: those of planned nodes. marked: nodes and NodeClaims that were marked before. known: orders in which somebody had to wait with one of the placements.
+    steps: pods times nodes of all rehearsals so far. changed: placements with which free changes were tried."""
 
     mode: SurgeMode
     place: Callable[[Problem], Placement]
     names_of: Callable[[Placement], Sequence[str]]
+    marked: frozenset[str] = frozenset()
     known: list[list[ObjectRef]] = field(default_factory=list)
     steps: int = 0
+    changed: list[Placement] = field(default_factory=list)
 
     def firm(self, problem: Problem, placement: Placement) -> Firm:
         """The firmest placement that is found, of those the one that costs least. problem: without spare room."""
@@ -94,16 +100,17 @@ class Firmer:
             tight = self._with(problem, known)
         return self._firmest(self._judged(tight))
 
-    def kept(self, problem: Problem, placement: Placement, scarce: frozenset[str]) -> Firm:
-        """The placement with the spare room that nodes hold already, and the nodes that were marked before. Nothing is rehearsed.
-
-        A node that has come since was marked by the name of its NodeClaim."""
+    def kept(self, problem: Problem, placement: Placement) -> Firm:
+        """The placement with the spare room that nodes hold already, and the nodes that were marked before. Nothing is rehearsed."""
         known = spare_before(problem)
         found = self._with(problem, known) if known else Firm(problem, placement)
-        marked = (item.name for item in problem.view.machines if scarce & {side.name for side in item.sides})
-        return replace(
-            found, scarce=frozenset(marked) & {item.node or item.node_claim for item in found.placement.occupied}
-        )
+        there = {item.node or item.node_claim for item in found.placement.occupied}
+        return replace(found, scarce=self._marked_before(problem).intersection(there))
+
+    def _marked_before(self, problem: Problem) -> frozenset[str]:
+        """A node that has come since was marked by the name of its NodeClaim."""
+        machines = problem.view.machines
+        return frozenset(item.name for item in machines if self.marked & {side.name for side in item.sides})
 
     def _firmest(self, begun: Firm) -> Firm:
         """Adds room for those who wait to the placement that promises most so far, until no cheaper one is in sight."""
@@ -170,20 +177,70 @@ class Firmer:
         return Firm(larger, self.place(larger), spare)
 
     def _judged(self, item: Firm) -> Firm:
-        """With the taint of scarce room where that helps: on the nodes of all who wait, or of one of them.
-
-        Where few pods wait, on one node, or on all but one."""
+        """With the taint of scarce room where that helps: on the nodes of all who wait, or of one of them. Then with what else is free."""
         best = plain = self._rehearsed(item)
         refs = [wait.demand for wait in plain.waits]
-        if plain.rehearsal is not None and refs:
-            rooms = [plain.rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED]))]
-            every = plain.rehearsal.room_of([demand.ref for demand in item.problem.demands])
-            if plain.waiting <= _FEW_WAIT and len(every) <= _FEW_NODES:
-                rooms += [marked for name in sorted(every) for marked in (frozenset({name}), every - {name})]
-            for scarce in dict.fromkeys(rooms):
-                if best.waiting:
-                    best = min(best, self._rehearsed(replace(item, scarce=scarce)), key=lambda found: found.waiting)
+        if plain.rehearsal is None or not refs:
+            return best
+        rooms = [self._marked_before(item.problem)]
+        rooms += [plain.rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED]))]
+        every = plain.rehearsal.room_of([demand.ref for demand in item.problem.demands])
+        if plain.waiting <= _FEW_WAIT and len(every) <= _FEW_NODES:
+            rooms += [marked for name in sorted(every) for marked in (frozenset({name}), every - {name})]
+        for scarce in dict.fromkeys(rooms):
+            if best.waiting:
+                best = min(best, self._rehearsed(replace(item, scarce=scarce)), key=lambda found: found.waiting)
+        if best.waiting and self.mode is SurgeMode.ALL and not item.spare and item.placement not in self.changed:
+            self.changed.append(item.placement)
+            return self._changed(best) or best
         return best
+
+    def _changed(self, item: Firm) -> Firm | None:
+        """With free changes, one after the other, as long as fewer pods wait. Where none helps, one that does not, and so on from there.
+
+        None if some pods wait in the end."""
+        known, rehearsal, names = self.known[-_MOST_KNOWN:], item.rehearsal, self.names_of(item.placement)
+        if rehearsal is None:
+            return None
+        marks = [name in item.scarce for name in names]
+        nodes = Nodes(tuple(zip(item.placement.planned, marks, strict=True)), item.scarce.difference(names))
+        there = sorted(rehearsal.room_of([demand.ref for demand in item.problem.demands]).difference(names))
+        changes = list(free_changes(item.problem, nodes, there))
+        least, idle = max(1, rehearsal.strain(known)), 0
+        for turn in range(_MOST_CHANGES if changes else 0):
+            nodes = changes[turn * _STRIDE % len(changes)]
+            made, names = self._with_nodes(item, nodes)
+            rehearsal = Rehearsal(made.problem, made.placement, names, made.scarce)
+            strain, idle = rehearsal.strain(known), idle + 1
+            self.steps += rehearsal.steps
+            if strain >= least and idle <= len(changes):
+                continue
+            least, idle = strain, 0
+            if not strain:
+                found = self._settled(item, made, nodes, rehearsal)
+                if found is None or not found.waiting:
+                    return found
+                known = self.known[-_MOST_KNOWN:]
+                least = max(1, rehearsal.strain(known))
+            changes = list(free_changes(item.problem, nodes, there))
+        return None
+
+    def _with_nodes(self, item: Firm, nodes: Nodes) -> tuple[Firm, Sequence[str]]:
+        """And the names of its planned nodes."""
+        placement = replace(item.placement, planned=tuple(node for node, _ in nodes.planned))
+        names = self.names_of(placement)
+        marked = (name for name, (_, is_marked) in zip(names, nodes.planned, strict=True) if is_marked)
+        return replace(item, placement=placement, scarce=nodes.marked.union(marked)), names
+
+    def _settled(self, before: Firm, item: Firm, nodes: Nodes, rehearsal: Rehearsal) -> Firm | None:
+        """Rehearsed in full, with chunks where they have room. None if the checker finds fault with that."""
+        if violations(item.problem, item.placement):
+            names, order = self.names_of(item.placement), rehearsal.orders()[0]
+            placement = as_bound(item.problem, before.placement, item.placement, names, rehearsal.nodes, order)
+            marks = (is_marked for _, is_marked in nodes.planned)
+            nodes = replace(nodes, planned=tuple(zip(placement.planned, marks, strict=True)))
+            item, _ = self._with_nodes(replace(item, placement=placement), nodes)
+        return None if violations(item.problem, item.placement) else self._rehearsed(item)
 
     def _rehearsed(self, item: Firm) -> Firm:
         """Looks for worse orders only where nobody waits in those that come to mind, and in which somebody waited before.

@@ -132,6 +132,14 @@ class Rehearsal:
                 found.append(self._shortest(number, tried))
         return tuple(found)
 
+    def strain(self, known: Iterable[Sequence[ObjectRef]] = ()) -> int:
+        """How many pods wait in all orders that come to mind, and in those that are known: the fewer, the nearer to firm."""
+        found = [*self._likely, *(self._tried(*self._again(order)) for order in known)] if len(self._coming) > 1 else []
+        alone = (
+            (each.waiting[number], len(self._coming[number].kinds)) for number, each in self._alone.items() if each
+        )
+        return sum(each.waiting.total() for each in found) + sum(count for count, most in alone if count < most)
+
     def orders(self) -> tuple[tuple[Binding, ...], ...]:
         """Some in which everybody comes, last those with the fewest places to go."""
         numbers = self._by_places[-LEAST_ORDERS:]
