@@ -37,7 +37,7 @@ _MOST_MARKED = 4
 """Demands for each of which the taint on its room alone is tried."""
 _FEW_WAIT, _FEW_NODES = 4, 12
 """Pods that wait, and nodes, up to which the taint is tried on one node, or on all but one."""
-_MOST_CHANGES, _STRIDE = 200, 5
+_MOST_CHANGES, _STRIDE = 60, 5
 """Free changes of a placement that are tried, and how far apart, so that changes of one kind do not all come first."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
@@ -190,7 +190,8 @@ class Firmer:
         for scarce in dict.fromkeys(rooms):
             if best.waiting:
                 best = min(best, self._rehearsed(replace(item, scarce=scarce)), key=lambda found: found.waiting)
-        if best.waiting and self.mode is SurgeMode.ALL and not item.spare and item.placement not in self.changed:
+        few = 0 < best.waiting <= _FEW_WAIT and not item.spare
+        if few and self.mode is SurgeMode.ALL and item.placement not in self.changed:
             self.changed.append(item.placement)
             return self._changed(best) or best
         return best

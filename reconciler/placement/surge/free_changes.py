@@ -43,7 +43,9 @@ def free_changes(problem: Problem, nodes: Nodes, there: Iterable[str]) -> Iterat
     for at, (node, is_marked) in enumerate(planned):
         yield replace(nodes, planned=(*planned[:at], (node, not is_marked), *planned[at + 1 :]))
     for at, (node, is_marked) in enumerate(planned):
-        made = [((_in(node, zone), is_marked),) for zone in _zones(node, prices) if len(node.zones) > 1]
+        made: list[tuple[tuple[PlannedNode, bool], ...]] = [
+            ((_in(node, zone), is_marked),) for zone in _zones(node, prices) if len(node.zones) > 1
+        ]
         for kind in problem.instance_types:
             if _costs(node, kind.name, node.price / 2, prices):
                 one, other = (replace(node, price=node.price / 2, holdings=half) for half in _halves(node.holdings))
