@@ -6,6 +6,10 @@ their names with `_` for `-`.
 
 from __future__ import annotations
 
+from typing import Any
+
+import yaml
+
 BY_TEMPLATE = "podTemplateRef: {name: web}"
 BY_DEPLOYMENT = "scalableRef: {apiGroup: apps, kind: Deployment, name: web}"
 ON_DEMAND = "{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
@@ -42,6 +46,12 @@ def node_pool(name: str = "general", spec: str = "", requirements: str = ON_DEMA
     return _document("karpenter.sh/v1", "NodePool", name, "", marks) + (
         f"spec: {{template: {{spec: {template}}}, {spec}}}\n"
     )
+
+
+def document(text: str) -> dict[str, Any]:
+    """As one applies it to a cluster."""
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
 
 
 def _document(version: str, kind: str, name: str, namespace: str, marks: dict[str, str]) -> str:

@@ -15,9 +15,10 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.karpenter import KarpenterOptions
 from tests.controlplane.rest import Document
 from tests.e2e.capacity_repository import CapacityRepository
-from tests.e2e.daemon_process import ROOT, USER, DaemonProcess
+from tests.e2e.daemon_process import USER, DaemonProcess
 from tests.e2e.shop import BUFFER_OF_FOUR, NODE_POOL, Shop
 from tests.manifests import BY_DEPLOYMENT, buffer
+from tests.running_daemon import ROOT
 
 HOLD = "karpenter.sh/do-not-disrupt"
 CHUNKS = 4

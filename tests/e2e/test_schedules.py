@@ -16,8 +16,9 @@ import yaml
 from tests.controlplane import eventually
 from tests.controlplane.rest import Document, condition
 from tests.e2e.capacity_repository import CapacityRepository
-from tests.e2e.daemon_process import ROOT, DaemonProcess
+from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import NODE_POOL, Shop
+from tests.running_daemon import ROOT
 
 pytestmark = pytest.mark.e2e
 

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from tests.controlplane.waiting import eventually
+from tests.running_daemon import ROOT, RunningDaemon
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples-repo"
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    words = ["run", "--repo", str(EXAMPLES), "--path", "clusters/production"]
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    words = ("--repo", str(EXAMPLES), "--path", "clusters/production")
     cluster = f"embedded:{EXAMPLES / 'snapshots' / 'production'}"
-    environment = {**os.environ, "HEADROOM_LISTEN": address, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
-    command = [sys.executable, "-m", "reconciler", *words, "--cluster", cluster]
-    daemon = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    yield address
-    daemon.send_signal(signal.SIGTERM)
-    daemon.wait()
+    work = tmp_path_factory.mktemp("daemon")
+    with RunningDaemon(work, *words, "--cluster", cluster, environment={"TZ": "UTC"}) as daemon:
+        yield daemon.address
 
 
 def page(address: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,20 +15,19 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.controlplane.ports import free_port
 from tests.controlplane.waiting import eventually
 from tests.integration.git_repository import GitRepository
 from tests.integration.git_server import GitHttpServer
 from tests.manifests import buffer, node_pool, pod_template
+from tests.running_daemon import RunningDaemon
 
 CHUNKS = {"production": 3, "staging": 2, "hangs": 1}
 
 
-class Daemon:
-    """`headroom run` with three clusters, two of them embedded; the API server of the third takes connections and says nothing."""
+class Daemon(RunningDaemon):
+    """With three clusters, two of them embedded; the API server of the third takes connections and says nothing."""
 
     def __init__(self, git: GitHttpServer, work: Path, silent_port: int) -> None:
-        self.address = f"127.0.0.1:{free_port()}"
         kubeconfig = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -44,26 +41,15 @@ class Daemon:
         own = {"production": embedded, "staging": embedded, "hangs": {"kubeconfig": str(work / "hangs.kubeconfig")}}
         settings = {
             "repository": git.url,
-            "listen": self.address,
             "git": {"interval": "2s"},
             "embedded": {"launchDelay": "100ms", "registerDelay": "100ms"},
-            "logs": {"form": "json"},
             "clusters": [{"name": name, "path": f"clusters/{name}", **more} for name, more in own.items()],
         }
-        config = work / "headroom.yaml"
-        config.write_text(yaml.safe_dump(settings))
-        self.log = work / "log"
-        with self.log.open("w") as log:
-            command = [sys.executable, "-m", "reconciler", "run", "--config", str(config)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-
-    def fetch(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=10) as response:
-            text: str = response.read().decode()
-            return text
+        (work / "headroom.yaml").write_text(yaml.safe_dump(settings))
+        super().__init__(work, "--config", str(work / "headroom.yaml"))
 
     def clusters(self) -> dict[str, Any]:
-        return {row["name"]: row for row in json.loads(self.fetch("/status"))["clusters"]}
+        return {row["name"]: row for row in self.status()["clusters"]}
 
 
 @pytest.fixture
@@ -81,11 +67,12 @@ def git(tmp_path: Path) -> Iterator[GitHttpServer]:
 
 @pytest.fixture
 def daemon(git: GitHttpServer, tmp_path: Path) -> Iterator[Daemon]:
-    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
-        running = Daemon(git, tmp_path, silent.getsockname()[1])
+    with (
+        closing(socket.create_server(("127.0.0.1", 0))) as silent,
+        Daemon(git, tmp_path, silent.getsockname()[1]) as running,
+    ):
         yield running
-        running.process.terminate()
-        assert running.process.wait(timeout=40) == 0, running.log.read_text()[-3000:]
+        assert running.stop() == 0
 
 
 def test_a_cluster_that_hangs_delays_no_other(daemon: Daemon) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from tests.controlplane.ports import free_port
 from tests.controlplane.waiting import eventually
 from tests.manifests import schedule
+from tests.running_daemon import ROOT, RunningDaemon
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEDULE = schedule("shop", 2, "hours: 9", "hours: 17", default=1, zone="Europe/Berlni")
 
 
@@ -39,15 +37,10 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def address(environment: dict[str, str], repository: Path) -> Iterator[str]:
-    """Of a daemon that runs there."""
-    address = f"127.0.0.1:{free_port()}"
-    command = [sys.executable, "-m", "reconciler", "run", "--repo", str(repository), "--cluster", "embedded"]
-    with subprocess.Popen(
-        command, env={**environment, "HEADROOM_LISTEN": address}, stderr=subprocess.DEVNULL
-    ) as daemon:
-        yield address
-        daemon.terminate()
+def daemon(environment: dict[str, str], repository: Path, tmp_path: Path) -> Iterator[RunningDaemon]:
+    words = ("--repo", str(repository), "--cluster", "embedded")
+    with RunningDaemon(tmp_path, *words, environment=environment) as daemon:
+        yield daemon
 
 
 def headroom(environment: dict[str, str], *words: str) -> tuple[int, str]:
@@ -57,17 +50,12 @@ def headroom(environment: dict[str, str], *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def answers(address: str) -> bool:
-    with urllib.request.urlopen(f"http://{address}/status", timeout=10) as response:
-        return bool(response.status == 200)
-
-
 def test_version_findings_and_status_name_the_same_data(
-    environment: dict[str, str], repository: Path, address: str
+    environment: dict[str, str], repository: Path, daemon: RunningDaemon
 ) -> None:
     used = headroom(environment, "--version")[1].splitlines()[1].removeprefix("time zone data ")
     assert used.startswith("2999a") is (environment["PYTHONTZPATH"] in used)
     assert f" time zone data is {used}\n" in headroom(environment, "validate", str(repository))[1]
 
-    eventually(lambda: answers(address), within=60, what="the daemon answers")
-    assert f"  time zones  {used}\n" in headroom(environment, "status", "--address", address)[1]
+    eventually(daemon.status, within=60, what="the daemon answers")
+    assert f"  time zones  {used}\n" in headroom(environment, "status", "--address", daemon.address)[1]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.manifests import schedule
+from tests.manifests import document, schedule
 from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer
 
 NAME = "CapacityBuffer/shop/web"
@@ -101,14 +101,7 @@ def test_a_new_buffer_without_its_schedule_is_not_made_and_the_week_says_so(fold
 def test_a_buffer_of_the_cluster_keeps_its_size_over_the_week_without_its_schedule(folders: Folders) -> None:
     """Its size stays as it is, and the week called it absent."""
     after = {name: text for name, text in files(office(3)).items() if name != "office.yaml"}
-    folders.lists["capacitybuffers"] = [
-        {
-            "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-            "kind": "CapacityBuffer",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"podTemplateRef": {"name": "web"}, "replicas": 2},
-        }
-    ]
+    folders.lists["capacitybuffers"] = [document(buffer(2))]
     lines = folders.diff(after, before=files(office(3))).stdout.splitlines()
     assert any("nor in the cluster: the size stays as it is [schedule-not-found]" in line for line in lines)
     assert "         2 to 3 → 2" in lines

@@ -16,6 +16,7 @@ from reconciler.model.changes import Outcome, Plan
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.ports import PassResult
 from reconciler.timetable.agenda import Pacing, Trigger
+from tests.controlplane.waiting import eventually
 from tests.fakes.passes import wrote
 from tests.plans import full_plan
 from tests.unit.daemon.running import PATIENCE, Passes, Running
@@ -162,7 +163,7 @@ def test_after_that_ticks_are_reckoned_from_the_new_time() -> None:
         before = tick_of(running).next_run_time
         running.clock.advance(-7200)
         running.passes.next()
-        assert eventually(lambda: tick_of(running).next_run_time > before)
+        eventually(lambda: tick_of(running).next_run_time > before, within=PATIENCE, what="the tick is set anew")
 
 
 def test_a_clock_that_jumps_ahead_is_noticed_within_a_second_by_what_is_overdue() -> None:
@@ -182,20 +183,6 @@ def scheduler_of(running: Running) -> Any:
 
 def tick_of(running: Running) -> Any:
     return scheduler_of(running).get_job("tick")
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    """Within PATIENCE."""
-    over = threading.Event()
-    timer = threading.Timer(PATIENCE, over.set)
-    timer.start()
-    try:
-        while not over.wait(0.01):
-            if holds():
-                return True
-    finally:
-        timer.cancel()
-    return False
 
 
 def test_it_is_ready_once_a_pass_has_succeeded() -> None:

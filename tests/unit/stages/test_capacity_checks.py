@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from reconciler.model.nodes import HOLDS_ANNOTATION
 from reconciler.model.refs import ObjectRef
+from tests import manifests
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.requests import (
     ATOMIC,
@@ -188,16 +188,11 @@ def test_behind_a_gate_the_pods_of_a_check_wait_for_the_answer_and_no_node_is_ma
 
 # A check and a buffer with room for one pod on the only free node, in each order of arrival.
 
-OPT_OUT = {"headroom.dev/serves-requests": "false"}
+OPT_OUT = {"serves_requests": "false"}
 
 
-def buffer(annotations: dict[str, str]) -> dict[str, Any]:
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {"name": "spare", "namespace": "shop", "annotations": annotations},
-        "spec": {"podTemplateRef": {"name": "worker"}, "replicas": 1},
-    }
+def buffer(marks: dict[str, str]) -> Document:
+    return manifests.document(manifests.buffer("spare", "replicas: 1", of="podTemplateRef: {name: worker}", **marks))
 
 
 def shop_with_one_node() -> BatchShop:
@@ -207,10 +202,10 @@ def shop_with_one_node() -> BatchShop:
     return shop
 
 
-@pytest.mark.parametrize("annotations", [{}, OPT_OUT, {"headroom.dev/serves-requests": "true"}])
-def test_a_buffer_that_comes_later_gets_a_node_of_its_own(annotations: dict[str, str]) -> None:
+@pytest.mark.parametrize("marks", [{}, OPT_OUT, {"serves_requests": "true"}])
+def test_a_buffer_that_comes_later_gets_a_node_of_its_own(marks: dict[str, str]) -> None:
     shop = shop_with_one_node().given(request())
-    shop.settle(buffer(annotations))
+    shop.settle(buffer(marks))
     assert shop.conditions()["Provisioned"] == FOUND
     assert len(shop.claims()) == 2
 
@@ -231,12 +226,12 @@ def test_a_buffer_that_serves_no_request_keeps_its_room() -> None:
     assert shop.claims() == ["free"]
 
 
-@pytest.mark.parametrize("annotations", [{}, OPT_OUT])
+@pytest.mark.parametrize("marks", [{}, OPT_OUT])
 @pytest.mark.parametrize("older", ["request", "buffer"])
-def test_of_both_in_one_pass_the_request_has_the_room(older: str, annotations: dict[str, str]) -> None:
+def test_of_both_in_one_pass_the_request_has_the_room(older: str, marks: dict[str, str]) -> None:
     """A buffer that holds nothing yet keeps nothing from anybody."""
     shop = shop_with_one_node()
-    both = [request(), buffer(annotations)]
+    both = [request(), buffer(marks)]
     for document in both if older == "request" else reversed(both):
         shop.cluster.apply(document)
         shop.sandbox.wait(1)
@@ -245,11 +240,11 @@ def test_of_both_in_one_pass_the_request_has_the_room(older: str, annotations: d
     assert len(shop.claims()) == 2
 
 
-@pytest.mark.parametrize("annotations", [{}, OPT_OUT])
-def test_a_booking_keeps_its_room_from_a_buffer_after_a_restart(annotations: dict[str, str]) -> None:
+@pytest.mark.parametrize("marks", [{}, OPT_OUT])
+def test_a_booking_keeps_its_room_from_a_buffer_after_a_restart(marks: dict[str, str]) -> None:
     shop = shop_with_one_node().given(request())
     shop.restart()
-    shop.settle(buffer(annotations))
+    shop.settle(buffer(marks))
     assert shop.conditions()["Provisioned"] == FOUND
     held_for = {claim.name: claim.annotation(HOLDS_ANNOTATION) or "" for claim in shop.cluster.view().node_claims}
     assert str(request_ref()) in held_for.pop("free")

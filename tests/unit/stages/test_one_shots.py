@@ -168,14 +168,9 @@ def test_the_third_value_of_the_proposal_is_told_and_left_alone() -> None:
 # What takes the room of a one-shot buffer: pods for good, bookings and other buffers for a time.
 
 
-def buffer(name: str = "once", replicas: int = 3, **annotations: str) -> Document:
-    named = {f"headroom.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {"name": name, "namespace": "shop", "annotations": named},
-        "spec": {"podTemplateRef": {"name": "worker"}, "replicas": replicas},
-    }
+def buffer(name: str = "once", replicas: int = 3, **marks: str) -> Document:
+    text = manifests.buffer(name, f"replicas: {replicas}", of="podTemplateRef: {name: worker}", **marks)
+    return manifests.document(text)
 
 
 def shop_buffer_ref(name: str = "once") -> ObjectRef:

@@ -16,6 +16,7 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text
+from tests import manifests
 from tests.fakes.embedded import LARGE, SMALL, Document, Sandbox, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 from tests.fakes.requests import BatchShop, pod_template
@@ -23,23 +24,15 @@ from tests.fakes.status import shown
 
 # A suspended buffer keeps what it has, and gets nothing.
 
-SUSPENDED = {"headroom.dev/suspend": "true"}
-WEB: dict[str, Any] = {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "percentage": 100}
-
-
-def suspended_buffer(name: str = "web", annotations: dict[str, str] | None = None, **spec: Any) -> Document:
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {"name": name, "namespace": "shop", "annotations": annotations or {}},
-        "spec": {"podTemplateRef": {"name": "worker"}, **spec} if "scalableRef" not in spec else spec,
-    }
+BY_WORKER = "podTemplateRef: {name: worker}"
+OF_ALL_PODS = "percentage: 100"
 
 
 class Shop(BatchShop):
-    def has(self, *buffers: Document) -> None:
-        documents = {item["metadata"]["name"]: item for item in (pod_template(), *buffers)}
-        self.source.commit({f"{name}.yaml": yaml.safe_dump(item) for name, item in documents.items()})
+    def has(self, size: str, *, of: str, **marks: str) -> None:
+        """The repository has this buffer and its pods."""
+        text = yaml.safe_dump(pod_template()) + manifests.buffer("web", size, of=of, **marks)
+        self.source.commit({"web.yaml": text})
         self.settle()
 
     def said(self, name: str = "web") -> DemandOutcome:
@@ -58,9 +51,9 @@ def status_of(plan: Plan) -> str:
 
 def test_a_smaller_size_in_the_commit_that_suspends_a_buffer_takes_no_node_from_it() -> None:
     shop = Shop()
-    shop.has(suspended_buffer(replicas=7))
+    shop.has("replicas: 7", of=BY_WORKER)
     held = shop.held()
-    shop.has(suspended_buffer(annotations=SUSPENDED, replicas=2))
+    shop.has("replicas: 2", of=BY_WORKER, suspend="true")
     assert shop.held() == held
     assert len(shop.claims()) == len(held) == 3
     status = shop.status()
@@ -68,15 +61,15 @@ def test_a_smaller_size_in_the_commit_that_suspends_a_buffer_takes_no_node_from_
     assert status["replicas"] == 7
     assert said["ReadyForProvisioning"] == "7 chunks"
     assert said["Suspended"] == "headroom.dev/suspend: it stays at 7 chunks, and no other node is taken or made for it"
-    shop.has(suspended_buffer(replicas=2))
+    shop.has("replicas: 2", of=BY_WORKER)
     assert len(shop.claims()) == 1
 
 
 def test_a_workload_that_shrinks_takes_no_node_from_its_suspended_buffer() -> None:
     shop = Shop()
     shop.cluster.apply(workload("web", replicas=4, cpu="1"))
-    shop.has(suspended_buffer(**WEB))
-    shop.has(suspended_buffer(annotations=SUSPENDED, **WEB))
+    shop.has(OF_ALL_PODS, of=manifests.BY_DEPLOYMENT)
+    shop.has(OF_ALL_PODS, of=manifests.BY_DEPLOYMENT, suspend="true")
     held = shop.held()
     shop.cluster.scale(workload_ref(), 1)
     shop.settle()
@@ -87,8 +80,8 @@ def test_a_workload_that_shrinks_takes_no_node_from_its_suspended_buffer() -> No
 def test_a_suspended_buffer_whose_room_is_used_is_called_suspended_and_not_short() -> None:
     shop = Shop()
     shop.cluster.apply(workload("web", replicas=4, cpu="1"))
-    shop.has(suspended_buffer(**WEB))
-    shop.has(suspended_buffer(annotations=SUSPENDED, **WEB))
+    shop.has(OF_ALL_PODS, of=manifests.BY_DEPLOYMENT)
+    shop.has(OF_ALL_PODS, of=manifests.BY_DEPLOYMENT, suspend="true")
     claims = shop.claims()
     shop.cluster.scale(workload_ref(), 9)
     shop.settle()

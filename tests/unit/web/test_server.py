@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from reconciler.model.errors import Invalid, Misused
 from reconciler.web.pages import JSON, Page, Response, check_page, kept_page, named_hosts, text_page
 from reconciler.web.server import PageServer
+from tests.controlplane.waiting import eventually
 
 PATIENCE = 120.0
 
@@ -156,16 +157,6 @@ def test_what_is_no_http_is_refused() -> None:
         assert b"Bad request" in client.recv(4096)
 
 
-def test_silent_clients_do_not_keep_others_from_their_answer() -> None:
-    with serving({"/healthz": check_page(good)}, most_connections=4) as address:
-        silent = [connected(address) for _ in range(3)]
-        for client in silent:
-            client.sendall(b"GET /heal")
-        assert get(address, "/healthz")[0] == 200
-        for client in silent:
-            client.close()
-
-
 def test_a_client_that_drips_is_cut_off_at_its_deadline() -> None:
     with serving({"/healthz": check_page(good)}, deadline=0.2) as address, connected(address) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
@@ -191,7 +182,7 @@ def test_where_there_is_no_room_the_oldest_that_has_not_asked_makes_way() -> Non
             assert hung_up(first)
             second.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
             assert b"200" in second.recv(4096)
-        assert eventually(lambda: get(address, "/healthz")[0] == 200)
+        eventually(lambda: get(address, "/healthz")[0] == 200, within=PATIENCE, what="a probe is answered")
 
 
 def test_sixty_half_open_requests_keep_no_probe_from_its_answer() -> None:
@@ -238,24 +229,7 @@ def test_pages_that_take_long_keep_no_probe_from_its_answer() -> None:
         drawn.set()
         for reader in readers:
             reader.join()
-        assert eventually(lambda: get(address, "/capacity")[0] == 200)
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    """Within PATIENCE; a refused connection is a no."""
-    over = threading.Event()
-    timer = threading.Timer(PATIENCE, over.set)
-    timer.start()
-    try:
-        while not over.wait(0.01):
-            try:
-                if holds():
-                    return True
-            except (ConnectionError, http.client.HTTPException):
-                continue
-    finally:
-        timer.cancel()
-    return False
+        eventually(lambda: get(address, "/capacity")[0] == 200, within=PATIENCE, what="the page is drawn")
 
 
 def test_closing_frees_the_port_at_once_even_with_clients_under_way() -> None:
