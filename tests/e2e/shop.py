@@ -7,6 +7,7 @@ from typing import Any
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import node_class
 from tests.controlplane.rest import Document, condition
+from tests.fakes.embedded import workload
 from tests.manifests import BY_DEPLOYMENT, buffer
 
 CLAIM = ("karpenter.sh/v1", "NodeClaim")
@@ -45,27 +46,12 @@ spec:
 BUFFER_OF_FOUR = buffer("web", "percentage: 40", of=BY_DEPLOYMENT)
 
 
-def deployment(replicas: int = 10) -> Document:
-    """Ten web pods of one CPU, which tolerate the pool's taint."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {
-                    "terminationGracePeriodSeconds": 0,
-                    "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "shop", "effect": "NoSchedule"}],
-                    "containers": [
-                        {"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "1", "memory": "512Mi"}}}
-                    ],
-                },
-            },
-        },
-    }
+def deployment(replicas: int = 10, *, name: str = "web", cpu: str = "1", **pod_spec: Any) -> Document:
+    """Ten web pods of one CPU, which tolerate the pool's taint. pod_spec: more fields of their spec."""
+    toleration = {"key": "dedicated", "operator": "Equal", "value": "shop", "effect": "NoSchedule"}
+    container = {"image": "web:1", "resources": {"requests": {"cpu": cpu, "memory": "512Mi"}}}
+    pod_spec |= {"container": container, "tolerations": [toleration], "terminationGracePeriodSeconds": 0}
+    return workload(name, replicas=replicas, **pod_spec)
 
 
 def buffer_of(chunks: int) -> str:

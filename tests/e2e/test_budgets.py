@@ -58,13 +58,9 @@ def pool(budgets: str, *, image: str = "new", revision: str = "first") -> str:
 
 def one_pod_a_node(replicas: int) -> Document:
     """Pods of the old image: what has drifted to the new one is a candidate, and cannot be replaced."""
-    document = deployment(replicas)
-    document["spec"]["template"]["spec"]["nodeSelector"] = {"image": "old"}
     alone = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
-    document["spec"]["template"]["spec"]["affinity"] = {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}
-    }
-    return document
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}}
+    return deployment(replicas, nodeSelector={"image": "old"}, affinity=affinity)
 
 
 class Budgets:

@@ -49,10 +49,7 @@ class Scenario:
 
     def play(self, steps: Iterable[Scale], *, rest: float) -> ScaledDeployment:
         """Scales the Deployment so, and returns what was seen when all is at rest again."""
-        document = deployment(START)
-        cpu = {1: "3", 3: "1"}[self._per_node]
-        document["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
-        self._shop.api.apply(document)
+        self._shop.api.apply(deployment(START, cpu={1: "3", 3: "1"}[self._per_node]))
         self._shop.wait_for_buffer("FitsExistingCapacity", replicas=CHUNKS)
         self._come_to_rest(START, rest)
         with ScaledDeployment(self._shop, self._daemon, per_node=self._per_node, chunks=CHUNKS) as scaled:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import manifests
 from tests.controlplane import eventually
 from tests.controlplane.rest import Document, condition
 from tests.e2e.capacity_repository import CapacityRepository
@@ -29,53 +30,18 @@ CRD = ROOT / "config" / "crd" / "metricsproducers.autoscaling.karpenter.sh.yaml"
 
 
 def schedule(start: datetime, end: datetime, replicas: int) -> str:
-    return f"""\
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {{name: rush, namespace: shop}}
-spec:
-  schedule:
-    defaultReplicas: 0
-    behaviors:
-      - replicas: {replicas}
-        start: {{hours: {start.hour}, minutes: {start.minute}}}
-        end: {{hours: {end.hour}, minutes: {end.minute}}}
-"""
+    opens, closes = (f"hours: {each.hour}, minutes: {each.minute}" for each in (start, end))
+    return manifests.schedule("rush", replicas, opens, closes)
 
 
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: NAME
-  namespace: shop
-  annotations: {ANNOTATIONS}
-spec:
-  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
-"""
-RUSH = BUFFER.replace("NAME", "web").replace(
-    "ANNOTATIONS", "headroom.dev/replicas-from: rush, headroom.dev/lead-time: 40s"
+RUSH = manifests.buffer("web", of=manifests.BY_DEPLOYMENT, replicas_from="rush", lead_time="40s")
+ONLY_IN_THE_RUSH = manifests.buffer("ci", "percentage: 10", of=manifests.BY_DEPLOYMENT, active_during="rush")
+# KWOK wants the instance type named.
+ON_ONE_TYPE = (
+    f"{manifests.ON_DEMAND}, {{key: kubernetes.io/arch, operator: In, values: [amd64]}},"
+    " {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}"
 )
-ONLY_IN_THE_RUSH = (
-    BUFFER.replace("NAME", "ci").replace("ANNOTATIONS", "headroom.dev/active-during: rush") + "  percentage: 10\n"
-)
-REPORTS = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata:
-  name: reports
-  annotations: {headroom.dev/replicas-from: shop/rush}
-spec:
-  replicas: 0
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      expireAfter: Never
-      requirements:
-        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
-        - {key: kubernetes.io/arch, operator: In, values: [amd64]}
-        - {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}  # KWOK wants it named
-"""
+REPORTS = manifests.node_pool("reports", "replicas: 0", ON_ONE_TYPE, replicas_from="shop/rush")
 BUDGET = {
     "apiVersion": "policy/v1",
     "kind": "PodDisruptionBudget",

@@ -18,12 +18,7 @@ POOL = (
 
 def web(replicas: int, *, name: str = "web") -> Document:
     """Pods of three cores, labelled with the name."""
-    document = deployment(replicas)
-    document["metadata"]["name"] = name
-    document["spec"]["selector"]["matchLabels"] = {"app": name}
-    document["spec"]["template"]["metadata"]["labels"] = {"app": name}
-    document["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
-    return document
+    return deployment(replicas, name=name, cpu="3")
 
 
 def held_nodes(shop: Shop) -> dict[str, Document]:

@@ -32,14 +32,18 @@ class PlayedCluster(EmbeddedCluster):
             self._world.advance(self._clock.now())
             return self._world.store.get(ref)
 
+    def live(self, ref: ObjectRef) -> Body:
+        """An object that is there."""
+        body = self.get(ref)
+        assert body is not None
+        return body
+
     def apply(self, manifest: Mapping[str, Any], *, manager: str = "kubectl") -> Body:
         """A server-side apply of another client. Raises `Invalid` or `Conflicting`."""
         ref = self._ref_of(manifest)
         with self._acting():
             self._world.store.apply(ref, manifest, Manager(manager), force=False)
-        body = self.get(ref)
-        assert body is not None
-        return body
+        return self.live(ref)
 
     def delete(self, ref: ObjectRef) -> bool:
         """Deletes an object; False if it does not exist. Deleting a NodeClaim drains its node."""

@@ -122,8 +122,7 @@ class BatchShop:
 
     def conditions(self, name: str = "train") -> dict[str, tuple[str, str]]:
         """Status and reason by type, as the object has them."""
-        live = self.cluster.get(request_ref(name))
-        assert live is not None
+        live = self.cluster.live(request_ref(name))
         found = (live.get("status") or {}).get("conditions") or ()
         return {item["type"]: (item["status"], item["reason"]) for item in found}
 
@@ -136,8 +135,7 @@ class BatchShop:
 
     def inventory_text(self) -> str:
         """What the inventory's ConfigMap holds."""
-        body = self.cluster.get(ObjectRef("", "ConfigMap", "headroom-system", "headroom"))
-        assert body is not None
+        body = self.cluster.live(ObjectRef("", "ConfigMap", "headroom-system", "headroom"))
         return str(body["data"]["memory.json"])
 
     def read(self, resource: Resource) -> Iterable[Mapping[str, Any]]:

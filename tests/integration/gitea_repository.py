@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests import manifests
 from tests.controlplane.gitea import ADMIN, Gitea
 from tests.e2e.capacity_repository import IDENTITY
 
@@ -15,23 +16,9 @@ NODE_POOL = (ROOT / "config" / "scaffold" / "nodepools.yaml").read_text()
 
 def buffer(name: str, replicas: int) -> str:
     """Chunks of one CPU each."""
-    return f"""\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: {name}}}
-spec:
-  provisioningStrategy: buffer.x-k8s.io/active-capacity
-  podTemplateRef: {{name: {name}}}
-  replicas: {replicas}
----
-apiVersion: v1
-kind: PodTemplate
-metadata: {{name: {name}}}
-template:
-  spec:
-    containers:
-      - {{name: main, image: "a:1", resources: {{requests: {{cpu: "1"}}}}}}
-"""
+    size = f"replicas: {replicas}, provisioningStrategy: buffer.x-k8s.io/active-capacity"
+    of = f"podTemplateRef: {{name: {name}}}"
+    return manifests.buffer(name, size, of=of, namespace="") + manifests.pod_template(name, namespace="")
 
 
 class GiteaRepository:

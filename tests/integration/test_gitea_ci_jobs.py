@@ -183,7 +183,7 @@ def test_what_a_token_may_not_do_is_told_and_the_head_has_the_word_at_any_instan
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_push_to_main_fails_for_errors_and_not_for_warnings(repository: GiteaRepository, file: str) -> None:
-    repository.push("main", {"web.yaml": buffer("web", 3).replace("  replicas: 3", "  replicas: 3\n  colour: red")})
+    repository.push("main", {"web.yaml": buffer("web", 3).replace("replicas: 3", "replicas: 3, colour: red")})
     done = run(file, repository, None)
     assert "spec.colour is not a field of this kind" in done.log
     assert not done.failed, done.log

@@ -57,9 +57,7 @@ def with_the_gate(plane: ControlPlane) -> list[float]:
 
 
 def _deploy(shop: Shop) -> None:
-    document = deployment(0)
-    document["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
-    shop.api.apply(document)
+    shop.api.apply(deployment(0, cpu="3"))
 
 
 def refills(shop: Shop, times: int = TIMES) -> list[float]:

@@ -5,6 +5,7 @@ HEADROOM_PAIRS sets how many pairs of repositories are made.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -15,22 +16,12 @@ import pytest
 import yaml
 
 from tests import manifests
+from tests.fakes.embedded import workload
 from tests.unit.cli.two_folders import POOL, SHAPE, Document, Folders
 
 PAIRS = int(os.environ.get("HEADROOM_PAIRS", "3"))
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: app, namespace: shop}
-spec:
-  replicas: REPLICAS
-  selector: {matchLabels: {app: app}}
-  template:
-    metadata: {labels: {app: app}}
-    spec: {containers: [{name: app, resources: {requests: {cpu: "2"}}}]}
-"""
 
 
 def schedule(name: str, pick: random.Random) -> str:
@@ -66,7 +57,7 @@ spec: {{{of}{size}}}
 def repository(pick: random.Random) -> dict[str, str]:
     files = {f"{name}.yaml": buffer(name, pick) for name in ("one", "two", "three", "four")}
     files |= {f"{name}.yaml": schedule(name, pick) for name in ("early", "late")}
-    deployment = DEPLOYMENT.replace("REPLICAS", str(pick.randrange(1, 12)))
+    deployment = json.dumps(workload("app", replicas=pick.randrange(1, 12), cpu="2"))
     return files | {
         "pool.yaml": POOL.replace("400", pick.choice(["400", "24"])),
         "shape.yaml": SHAPE,

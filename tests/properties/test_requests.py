@@ -214,8 +214,7 @@ def made_for_unused(shop: BatchShop) -> set[str]:
 
 
 def uid_of(shop: BatchShop, name: str) -> str:
-    live = shop.cluster.get(request_ref(name))
-    assert live is not None
+    live = shop.cluster.live(request_ref(name))
     return str(live["metadata"]["uid"])
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.embedded import workload
 from tests.manifests import schedule
 from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer, node
 
@@ -193,22 +195,11 @@ def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
 
 def test_information_is_no_warning(folders: Folders) -> None:
     """It said to look at the warnings, and there were none."""
-    deployment = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: shop}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, resources: {requests: {cpu: "1"}}}]}
-"""
     of_web = buffer().replace(
         "podTemplateRef: {name: web}", "scalableRef: {apiGroup: apps, kind: Deployment, name: web}"
     )
     sized = of_web.replace("replicas: 20", 'percentage: 10, limits: {cpu: "3"}')
-    after = START | {"web.yaml": deployment + "---" + sized}
+    after = START | {"web.yaml": sized, "pods.yaml": json.dumps(workload(replicas=0, cpu="1"))}
     found = folders.document(after)["changes"]["findings"]["new"]
     assert {item["severity"] for item in found} == {"info"}
     text = folders.diff(after).stdout

@@ -245,8 +245,7 @@ def shop_of_two() -> BatchShop:
 def test_the_status_names_the_label_of_its_own_nodes() -> None:
     shop = shop_of_two()
     for name in ("one", "two"):
-        live = shop.cluster.get(request_ref(name))
-        assert live is not None
+        live = shop.cluster.live(request_ref(name))
         assert live["status"]["provisioningClassDetails"] == {"ReservedNodes": f"shop.{name}"}
     labels = sorted(node.label(RESERVED_TAINT) or "" for node in shop.cluster.view().nodes)
     assert labels == ["shop.one", "shop.one", "shop.two", "shop.two"]

@@ -56,9 +56,7 @@ class Shop(KeptCluster):
         self.cluster.scale(workload_ref(), pods)
 
     def object(self) -> dict[str, Any]:
-        found = self.cluster.get(buffer_ref())
-        assert found is not None
-        return dict(found)
+        return dict(self.cluster.live(buffer_ref()))
 
     def said(self, kind: str) -> tuple[str, str] | None:
         conditions = self.object()["status"]["conditions"]
@@ -193,9 +191,7 @@ class OneShotShop(BatchShop):
         return entry.left
 
     def status(self) -> dict[str, Any]:
-        live = self.cluster.get(shop_buffer_ref())
-        assert live is not None
-        return dict(live["status"])
+        return dict(self.cluster.live(shop_buffer_ref())["status"])
 
     def said(self, kind: str) -> str:
         return str(next(item["message"] for item in self.status()["conditions"] if item["type"] == kind))

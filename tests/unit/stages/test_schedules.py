@@ -155,8 +155,7 @@ def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
     day.sandbox.cluster.apply(live_pool("reports"))
     result = day.at(9)
     assert "static-pool-change" in {finding.code for finding in result.required_plan.findings}
-    body = day.sandbox.cluster.get(pool_ref("reports"))
-    assert body is not None
+    body = day.sandbox.cluster.live(pool_ref("reports"))
     assert "replicas" not in body["spec"]
 
 
@@ -210,8 +209,7 @@ class Month:
         return result
 
     def budgets(self) -> Sequence[Mapping[str, Any]]:
-        body = self.sandbox.cluster.get(pool_ref("general"))
-        assert body is not None
+        body = self.sandbox.cluster.live(pool_ref("general"))
         found: Sequence[Mapping[str, Any]] = body["spec"]["disruption"]["budgets"]
         return found
 

@@ -59,8 +59,7 @@ class Serving(Sandbox):
         return next(outcome.service.wanted for outcome in result.required_plan.demands if outcome.demand.ref == REF)
 
     def spec(self) -> dict[str, Any]:
-        live = self.cluster.get(REF)
-        assert live is not None
+        live = self.cluster.live(REF)
         found: dict[str, Any] = live["spec"]
         return found
 

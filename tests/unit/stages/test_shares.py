@@ -76,8 +76,7 @@ def test_it_grows_with_the_pods_at_once_and_shrinks_ten_minutes_after_them() -> 
     last = shop.plan(1)
     assert last.now >= edge.at
     assert shop.chunks(last) == (2, 2)
-    live = shop.sandbox.cluster.get(buffer_ref("spare"))
-    assert live is not None
+    live = shop.sandbox.cluster.live(buffer_ref("spare"))
     assert live["status"]["replicas"] == 2
 
 
@@ -123,9 +122,7 @@ def kept(text: str = RUNNERS) -> KeptCluster:
 
 
 def live(shop: KeptCluster) -> dict[str, Any]:
-    found = shop.cluster.get(REF)
-    assert found is not None
-    return dict(found)
+    return dict(shop.cluster.live(REF))
 
 
 def sizes(shop: KeptCluster) -> tuple[int, int]:

@@ -39,9 +39,7 @@ class Shop(BatchShop):
         return next(item for item in self.plan().demands if item.demand.ref.name == name)
 
     def status(self) -> Document:
-        live = self.cluster.get(ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web"))
-        assert live is not None
-        return dict(live["status"])
+        return dict(self.cluster.live(ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web"))["status"])
 
 
 def status_of(plan: Plan) -> str:

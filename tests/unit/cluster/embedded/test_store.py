@@ -13,9 +13,7 @@ from tests.fakes.embedded import Document, Sandbox, apply, buffer, claim_ref, no
 
 
 def body(sandbox: Sandbox, ref: ObjectRef) -> Any:
-    found = sandbox.cluster.get(ref)
-    assert found is not None
-    return found
+    return sandbox.cluster.live(ref)
 
 
 def test_a_changed_spec_is_a_new_generation_and_a_changed_label_is_not() -> None:
