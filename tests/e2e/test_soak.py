@@ -25,6 +25,7 @@ from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.cut_connections import CuttableConnections
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
 from tests.integration.git_server import GitHttpServer
+from tests.manifests import buffer, pod_template
 
 MINUTES = float(os.environ.get("HEADROOM_SOAK_MINUTES", "60"))
 LEAST_MINUTES = 40
@@ -33,22 +34,6 @@ NODES, PODS, BUFFERS = 20, 200, 20
 PASSES_A_MINUTE = 5000 / 60
 EVERY = 5.0
 """Seconds between two looks at the process."""
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: web-{number}, namespace: soak}}
-spec:
-  podTemplateRef: {{name: web}}
-  replicas: {replicas}
-"""
-TEMPLATE = """\
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: web, namespace: soak}
-template:
-  metadata: {labels: {app: web}}
-  spec: {containers: [{name: main, image: "main:1", resources: {requests: {cpu: 100m, memory: 64Mi}}}]}
-"""
 
 
 def node(number: int) -> tuple[Document, Document]:
@@ -179,8 +164,14 @@ class Trouble:
     def commit(self) -> None:
         """Every buffer gets another size; now and then one goes and another comes back."""
         self.sizes = [self._chance.randrange(5) for _ in self.sizes]
-        files: dict[str, str | None] = {"template.yaml": TEMPLATE}
-        documents = [BUFFER.format(number=number, replicas=size) for number, size in enumerate(self.sizes) if size]
+        files: dict[str, str | None] = {
+            "template.yaml": pod_template("web", "cpu: 100m, memory: 64Mi", namespace="soak")
+        }
+        documents = [
+            buffer(f"web-{number}", f"replicas: {size}", namespace="soak")
+            for number, size in enumerate(self.sizes)
+            if size
+        ]
         files["buffers.yaml"] = "---\n".join(documents)
         self._repository.push(files)
 

@@ -18,6 +18,7 @@ from tests import headroom_command
 from tests.fakes.clock import ManualClock
 from tests.fakes.played_cluster import PlayedCluster
 from tests.integration.git_repository import GitRepository
+from tests.manifests import BY_DEPLOYMENT, buffer
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -50,15 +51,6 @@ DEPLOYMENT: dict[str, Any] = {
         },
     },
 }
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: web}
-spec:
-  provisioningStrategy: buffer.x-k8s.io/active-capacity
-  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
-  percentage: 10
-"""
 
 
 class Published:
@@ -83,7 +75,14 @@ class Published:
         """As a CI job checks it out, with a branch that adds a buffer of a tenth of the Deployment."""
         folder = self.repository.work.parent / name
         self.repository.git("clone", "--quiet", "--single-branch", self.repository.url, str(folder), at=folder.parent)
-        (folder / "buffer.yaml").write_text(BUFFER)
+        (folder / "buffer.yaml").write_text(
+            buffer(
+                "web",
+                "percentage: 10, provisioningStrategy: buffer.x-k8s.io/active-capacity",
+                of=BY_DEPLOYMENT,
+                namespace="",
+            )
+        )
         self.repository.git("add", ".", at=folder)
         self.repository.git("commit", "--quiet", "--message=A buffer", at=folder)
         return folder

@@ -28,8 +28,8 @@ from reconciler.cluster.resources import RESOURCES
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
-from tests.perf.large_lists import NAMESPACES, objects
-from tests.perf.served_clusters import BUFFER, BUFFERS, CHUNKS, IDLE, running
+from tests.perf.large_lists import objects
+from tests.perf.served_clusters import IDLE, buffers, running
 
 _BATCH = 50
 _AT_REST = 0.2
@@ -91,8 +91,7 @@ def _coded(text: str) -> str:
 def measure(plane: ControlPlane, work: Path) -> None:
     repository = work / "repository"
     repository.mkdir()
-    buffers = [BUFFER.format(number=each * 7, team=each * 7 % NAMESPACES, replicas=CHUNKS) for each in range(BUFFERS)]
-    (repository / "buffers.yaml").write_text("---\n".join(buffers))
+    (repository / "buffers.yaml").write_text(buffers())
     address = f"127.0.0.1:{free_port()}"
     config = work / "headroom.yaml"
     settings = {"listen": address, "suspend": True, "logs": {"form": "json"}}

@@ -29,19 +29,28 @@ from tests.controlplane import eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
 from tests.controlplane.waiting import moments
+from tests.manifests import buffer
 from tests.perf.large_lists import NAMESPACES, served
 
 PODS_OF_A_NODE = 20
 BUFFERS, CHUNKS = 20, 50
 IDLE = 60.0
 HANGS = "hangs"
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: app-{number:05}, namespace: team-{team}}}
-spec: {{scalableRef: {{apiGroup: apps, kind: Deployment, name: app-{number:05}}}, replicas: {replicas}}}
-"""
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def buffers() -> str:
+    """For some of the Deployments of large_lists."""
+    numbers = range(0, 7 * BUFFERS, 7)
+    return "".join(
+        buffer(
+            f"app-{number:05}",
+            f"replicas: {CHUNKS}",
+            of=f"scalableRef: {{apiGroup: apps, kind: Deployment, name: app-{number:05}}}",
+            namespace=f"team-{number % NAMESPACES}",
+        )
+        for number in numbers
+    )
 
 
 class Running:
@@ -126,8 +135,7 @@ def _measure(work: Path, kubeconfig: Path, silent_port: int, clusters: int) -> N
 def _settings(work: Path, kubeconfig: Path, silent_port: int, address: str, clusters: int) -> Path:
     repository = work / "repository"
     repository.mkdir()
-    buffers = [BUFFER.format(number=each * 7, team=each * 7 % NAMESPACES, replicas=CHUNKS) for each in range(BUFFERS)]
-    (repository / "buffers.yaml").write_text("---\n".join(buffers))
+    (repository / "buffers.yaml").write_text(buffers())
     hanging = work / "hanging.kubeconfig"
     document = json.loads(kubeconfig.read_text())
     document["clusters"][0]["cluster"]["server"] = f"http://127.0.0.1:{silent_port}"

@@ -32,26 +32,18 @@ def schedule(name: str, pick: random.Random) -> str:
 
 
 def buffer(name: str, pick: random.Random) -> str:
-    marks, spec = "{}", pick.choice(["replicas", "limits", "share", "follows"])
-    of = "podTemplateRef: {name: web}"
-    match spec:
+    of, size, marks = manifests.BY_TEMPLATE, "", {}
+    match pick.choice(["replicas", "limits", "share", "follows"]):
         case "replicas":
-            size = f", replicas: {pick.randrange(0, 9)}"
+            size = f"replicas: {pick.randrange(0, 9)}"
         case "limits":
-            size = f', limits: {{cpu: "{pick.randrange(1, 9)}"}}'
+            size = f"limits: {{cpu: {pick.randrange(1, 9)}}}"
         case "share":
-            of, size = (
-                "scalableRef: {apiGroup: apps, kind: Deployment, name: app}",
-                f", percentage: {pick.choice([10, 30, 50])}",
-            )
+            of = "scalableRef: {apiGroup: apps, kind: Deployment, name: app}"
+            size = f"percentage: {pick.choice([10, 30, 50])}"
         case _:
-            marks, size = f"{{headroom.dev/replicas-from: {pick.choice(['early', 'late'])}}}", ""
-    return f"""
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: {name}, namespace: shop, annotations: {marks}}}
-spec: {{{of}{size}}}
-"""
+            marks = {"replicas_from": pick.choice(["early", "late"])}
+    return manifests.buffer(name, size, of=of, **marks)
 
 
 def repository(pick: random.Random) -> dict[str, str]:

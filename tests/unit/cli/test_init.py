@@ -13,23 +13,11 @@ import pytest
 import yaml
 
 from tests import headroom_command
+from tests.fakes.embedded import workload
 from tests.fakes.forge_server import ForgeServer
 from tests.fakes.gitlab_api import GitLabState
 
 ROOT = Path(__file__).resolve().parents[3]
-DEPLOYMENT: dict[str, Any] = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "checkout", "namespace": "shop"},
-    "spec": {
-        "replicas": 10,
-        "selector": {"matchLabels": {"app": "checkout"}},
-        "template": {
-            "metadata": {"labels": {"app": "checkout"}},
-            "spec": {"containers": [{"name": "main", "image": "a:1", "resources": {"requests": {"cpu": "1"}}}]},
-        },
-    },
-}
 
 
 def headroom(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +39,7 @@ def snapshot(folder: Path, *workloads: dict[str, Any], pools: bool = True) -> st
 
 
 def test_the_first_plan_shows_a_node_and_its_price_for_the_largest_deployment(tmp_path: Path) -> None:
-    cluster = snapshot(tmp_path, {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "replicas": 40}})
+    cluster = snapshot(tmp_path, workload("checkout", replicas=40, cpu="1"))
     made = headroom(tmp_path, "init", "capacity", "--cluster", cluster, "--forge", "none")
     assert made.returncode == 0, made.stderr
     assert "The buffer is for Deployment/shop/checkout, the largest Deployment without one." in made.stdout
