@@ -84,6 +84,7 @@ def test_nobody_knows_how_many_chunks_of_what_is_not_ready_have_no_place(folders
     after = START | {"web.yaml": buffer(template="wbe")}
     (row,) = folders.document(after)["changes"]["demands"]
     assert (row["unplacedBefore"], row["unplaced"]) == (0, None)
+    assert "         20 → not ready" in folders.diff(after).stdout.splitlines(), "over the week"
     page = folders.diff(after, "--output=markdown").stdout
     assert f"| {NAME} | 20 → not ready | – |" in page
     assert 'data-column="Unplaced">–</td>' in folders.diff(after, "--output=html").stdout
@@ -105,8 +106,3 @@ def test_a_buffer_of_the_cluster_keeps_its_size_over_the_week_without_its_schedu
     lines = folders.diff(after, before=files(office(3))).stdout.splitlines()
     assert any("nor in the cluster: the size stays as it is [schedule-not-found]" in line for line in lines)
     assert "         2 to 3 → 2" in lines
-
-
-def test_a_buffer_that_loses_its_template_is_not_ready_over_the_week(folders: Folders) -> None:
-    lines = folders.diff(START | {"web.yaml": buffer(template="wbe")}).stdout.splitlines()
-    assert "         20 → not ready" in lines

@@ -225,15 +225,6 @@ def test_what_a_stranger_takes_is_made_good_by_a_new_node() -> None:
     assert len(shop.held()) == 3
 
 
-def test_free_room_makes_good_before_a_new_node_does() -> None:
-    shop = booked_nodes()
-    shop.sandbox.add_node("free", "m-4x", cpu="3")
-    stranger(shop)
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == MADE
-    assert len(shop.claims()) == 4
-
-
 @pytest.mark.parametrize("running", [0, 2])
 def test_a_lost_node_is_made_good_however_many_pods_run(running: int) -> None:
     shop = booked_nodes().given(own_pods(running), passes=3)

@@ -93,14 +93,9 @@ def test_no_chunk_comes_to_room_that_pods_of_a_node_which_goes_may_need() -> Non
     assert not any("headroom" in name for name in shop.node_names())
 
 
-def test_it_stays_in_a_pool_that_never_consolidates() -> None:
-    shop = scaled_down("Never")
-    assert shop.keep(900) == []
-    assert len(shop.node_names()) == 3
-
-
-def test_it_stays_while_the_budget_for_empty_nodes_is_closed() -> None:
-    shop = scaled_down(budget="0")
+@pytest.mark.parametrize("within", [{"consolidate_after": "Never"}, {"budget": "0"}], ids=["never", "no budget"])
+def test_it_stays_within_the_limits_of_its_node_pool(within: dict[str, str]) -> None:
+    shop = scaled_down(**within)
     assert shop.keep(900) == []
     assert len(shop.node_names()) == 3
 
