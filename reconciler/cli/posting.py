@@ -109,17 +109,13 @@ def tell(report: PullRequestReport, published: Published) -> Failure | None:
     """Says on stderr what was posted. Returns the failure for which the command fails; None if there is none."""
     where = f"on {report.forge.name} pull request {report.number}"
     failure = published.failure
+    comment = [] if published.comment is None else [_WORDS[published.comment.value]]
     if failure is None:
-        words = "" if published.comment is None else _WORDS[published.comment.value]
-        click.echo(f"headroom: {words} {where}", err=True)
+        click.echo(f"headroom: {listed(comment)} {where}", err=True)
         return None
     if not published.nothing:
-        said = "" if published.comment is None else _WORDS[published.comment.value]
-        done = [
-            *(["the status was set"] if published.status else []),
-            *([said] if said else []),
-            *(["lines were annotated"] if published.annotated else []),
-        ]
+        status = ["the status was set"] if published.status else []
+        done = [*status, *comment, *(["lines were annotated"] if published.annotated else [])]
         click.echo(f"headroom: {listed(done)} {where}; not all was posted", err=True)
         return failure
     unsure = published.tried and isinstance(failure, Transient)

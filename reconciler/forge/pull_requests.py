@@ -87,7 +87,7 @@ class Published:
     tried: bool = False
     """Whether the forge was asked to change anything."""
     failure: Failure | None = None
-    """The first failure."""
+    """What ended it; otherwise the first thing that the token may not do."""
 
     @property
     def nothing(self) -> bool:
@@ -113,7 +113,7 @@ def publish(
     try:
         publishing.run(only_if_there=only_if_there)
     except Failure as failure:
-        publishing.done.failure = publishing.done.failure or failure
+        publishing.done.failure = failure
     return publishing.done
 
 
