@@ -24,7 +24,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.spending import SAMPLE_PRICES
+from reconciler.model.timelines import SAMPLE_PRICES
 from reconciler.model.view import ClusterView
 
 _TYPE_LABELS = (INSTANCE_TYPE_LABEL, ARCHITECTURE_LABEL, OPERATING_SYSTEM_LABEL, REGION_LABEL)

@@ -22,7 +22,7 @@ from reconciler.cli.options import (
 )
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
-from reconciler.model.spending import Spending
+from reconciler.model.timelines import Spending
 from reconciler.outlook import Outlook
 from reconciler.report.escaping import to_json
 from reconciler.report.plan.document import plan_document

@@ -9,8 +9,7 @@ from typing import Any
 
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
 from reconciler.model.refs import ObjectRef, counted
-from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
-from reconciler.model.timelines import aligned
+from reconciler.model.timelines import HOUR, Spending, SteadyState, WindowCost, aligned
 from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, dollars, keeper_words, moment
 
 CENTS = 0.005

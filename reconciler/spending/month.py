@@ -20,8 +20,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, following_of
-from reconciler.model.spending import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost
-from reconciler.model.timelines import aligned, joined
+from reconciler.model.timelines import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost, aligned, joined
 from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.cache import Cache
 from reconciler.placement.place import place

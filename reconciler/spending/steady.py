@@ -19,7 +19,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.placement import Placement, UnplacedReason
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spending import (
+from reconciler.model.timelines import (
     DemandCost,
     NodeState,
     PoolCost,

@@ -24,7 +24,6 @@ from reconciler.model.remembered import Departure
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
@@ -50,6 +49,7 @@ from reconciler.plan.holding.vacating import (
 )
 from reconciler.plan.launching.caps import capped_nodes
 from reconciler.stages.moved_pods import Moved, Opening, chunks_as_pods, moving, without_pods
+from reconciler.stages.placement import broken_rules
 from reconciler.stages.state import PassState, Rules
 
 MOST_VACATED = 6
@@ -115,7 +115,7 @@ class Vacate:
             if trial.planned or trial.missing > state.placement.missing:
                 continue  # a node would be made, or a chunk or pod would lose its place
             left |= {name}
-            broken = violations(problem, trial) if self.rules.check_placement else ()
+            broken = broken_rules(problem, trial, self.rules)
             state = replace(
                 state, placement=trial, broken_rules=broken, findings=(*state.findings, *rejections(broken))
             )
@@ -256,7 +256,7 @@ class Consolidate:
         if moved is None:
             return None
         problem, trial = self._without_chunks(state, candidate, bins, moved, savings, cache)
-        if trial is None or (self.rules.check_placement and violations(problem, trial)):
+        if trial is None or broken_rules(problem, trial, self.rules):
             return None
         saved = candidate.price - moved.price - trial.price
         trial = replace(trial, planned=(*trial.planned, *moved.made))

@@ -22,7 +22,6 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
@@ -44,6 +43,15 @@ def place_in_mode(problem: Problem, *, cache: Cache, seconds_left: Callable[[], 
     from reconciler.optimizer.place_in_mode import place_optimally
 
     return place_optimally(problem, cache=cache, seconds_left=seconds_left)
+
+
+def broken_rules(problem: Problem, placement: Placement, rules: Rules) -> tuple[str, ...]:
+    """What the checker says, in sentences. Like the optimizer, it is loaded only where it is asked for."""
+    if not rules.check_placement:
+        return ()
+    from reconciler.placement.checker.violations import violations
+
+    return violations(problem, placement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +80,7 @@ class Place:
                 )
         problem, placement = self._with_attempts(state, problem, placement, seconds_left)
         problem, placement, refused = self._without_refused(state, problem, placement, seconds_left)
-        is_unchecked = self.rules.check_placement and not placement.checked
-        broken = violations(problem, placement) if is_unchecked else ()
+        broken = () if placement.checked else broken_rules(problem, placement, self.rules)
         crowding = no_room_findings(problem, placement, self.cache)
         options = state.prepared.options
         state = replace(

@@ -13,7 +13,6 @@ from reconciler.model.nodes import SCARCE_TAINT
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.refs import abridged
 from reconciler.placement.cache import Cache
-from reconciler.placement.checker.pod_orders import rehearsal_violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
@@ -104,6 +103,8 @@ class Rehearse:
         waits = rehearsal.waits()
         if not self.rules.check_placement:
             return waits, ()
+        from reconciler.placement.checker.pod_orders import rehearsal_violations
+
         found = rehearsal_violations(problem, placement, rehearsal.nodes, rehearsal.running, waits, rehearsal.orders())
         words = abridged(dict.fromkeys(found), 3)
         return waits, (f"the checker does not agree with the rehearsal of pods that come: {words}",) if words else ()

@@ -15,8 +15,7 @@ from reconciler.daemon.daemon import Daemon
 from reconciler.files import packaged_texts
 from reconciler.forge.forges import links_to
 from reconciler.model.redaction import redacted, redacted_text
-from reconciler.model.spending import StandingNodes
-from reconciler.model.timelines import FillPoint
+from reconciler.model.timelines import FillPoint, StandingNodes
 from reconciler.outlook import WEEK
 from reconciler.ports import Clock
 from reconciler.report.escaping import to_json

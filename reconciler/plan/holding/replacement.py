@@ -22,8 +22,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool, node_pool_ref
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
-from reconciler.model.spending import MONTH
-from reconciler.model.timelines import BudgetSpan
+from reconciler.model.timelines import MONTH, BudgetSpan
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins, by_node_pool
 from reconciler.plan.node_pools.budget_timeline import budget_spans

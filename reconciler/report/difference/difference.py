@@ -23,7 +23,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spending import HOURS_PER_MONTH, Spending
+from reconciler.model.timelines import HOURS_PER_MONTH, Spending
 from reconciler.report.costs import CostChange, Loss, Shortfall, shortfall
 from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.room import RoomChange, RoomChanges, room_changes

@@ -13,7 +13,7 @@ from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.quantity import PODS, Resources, format_amount
 from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.schedules import WEEKDAYS
-from reconciler.model.spending import HOUR, DemandCost, SteadyState
+from reconciler.model.timelines import HOUR, DemandCost, SteadyState
 from reconciler.report.costs import CostChange
 from reconciler.report.words import listed, moment
 

@@ -21,7 +21,7 @@ from reconciler.model.demand import NO_PRIORITY_CLASS
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason, by_demand
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Departure, WaitingDeletions
-from reconciler.model.spending import HOURS_PER_MONTH, Spending
+from reconciler.model.timelines import HOURS_PER_MONTH, Spending
 from reconciler.report.budgets.document import budget_row, local_budgets_row
 from reconciler.report.escaping import masked_changes, members, timestamp
 from reconciler.report.findings import finding_row

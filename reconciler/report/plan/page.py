@@ -10,8 +10,7 @@ from reconciler.model.changes import Action, ChangeSet, DemandOutcome, NodeClaim
 from reconciler.model.demand import Keeper
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import POD_KIND, counted
-from reconciler.model.spending import Spending
-from reconciler.model.timelines import CapacityTimeline
+from reconciler.model.timelines import CapacityTimeline, Spending
 from reconciler.report.costs import cost_parts
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.plan.rows import (

@@ -25,7 +25,7 @@ from reconciler.model.placement import Cause, Holding, UnplacedReason, by_demand
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, Path, counted, path_text
 from reconciler.model.remembered import WaitingDeletions
-from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
+from reconciler.model.timelines import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
 from reconciler.report.escaping import visible
 from reconciler.report.words import change_words, dollars, hourly, listed, moment
 

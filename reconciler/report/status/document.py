@@ -27,7 +27,7 @@ from reconciler.model.provisioning_requests import (
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.schedules import Edge, Schedule
-from reconciler.model.spending import NodeState, StandingNode, StandingNodes
+from reconciler.model.timelines import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.escaping import members, timestamp, uri_path

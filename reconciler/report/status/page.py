@@ -9,8 +9,7 @@ from typing import Any
 from reconciler.model.placement import by_demand
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import counted
-from reconciler.model.spending import NodeState, StandingNode
-from reconciler.model.timelines import BufferPast, FillPoint
+from reconciler.model.timelines import BufferPast, FillPoint, NodeState, StandingNode
 from reconciler.report.drawing.svg import Drawing, width_of
 from reconciler.report.escaping import timestamp
 from reconciler.report.status.document import EXPIRES_SOON, Links

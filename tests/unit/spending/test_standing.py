@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, Plan
 from reconciler.model.nodes import HELD_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.placement import Holding, OccupiedBin
-from reconciler.model.spending import NodeState, StandingNodes
+from reconciler.model.timelines import NodeState, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.spending.steady import standing_nodes
 from tests.builders import buffer_ref, demand, instance_type, node, pod, shape

@@ -28,7 +28,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Cause, Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spending import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
+from reconciler.model.timelines import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
 from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
