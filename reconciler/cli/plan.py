@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from reconciler.wiring.inputs import ReportedCluster
 
 
+_OF_A_PLAN = ("repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement")  # fmt: skip
+"""The options of commands that plan and write nothing."""
+
+
 @click.command("plan")
-@options(
-    "repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement", "cost", "now", "config", "timings",
-    "detailed_exitcode",
-)  # fmt: skip
+@options(*_OF_A_PLAN, "cost", "now", "config", "timings", "detailed_exitcode")
 @output_option("text", "json", "markdown", "html")
 def plan_command(
     *, output: str, now: datetime | None, timings: str | None, detailed_exitcode: bool, **values: Any
@@ -165,19 +166,7 @@ def age_in_words(age: timedelta) -> str:
 
 @click.command("explain")
 @click.argument("demand", metavar="KIND/NAMESPACE/NAME")
-@options(
-    "repo",
-    "revision",
-    "path",
-    "cluster",
-    "catalog",
-    "dialect",
-    "include_pending",
-    "placement_mode",
-    "check_placement",
-    "now",
-    "config",
-)
+@options(*_OF_A_PLAN, "now", "config")
 @click.option("--surge", is_flag=True, help="Print where each pod would go in the worst order found.")
 @output_option("text", "json")
 def explain_command(*, demand: str, output: str, surge: bool, now: datetime | None, **values: Any) -> int:
