@@ -28,7 +28,7 @@ from reconciler.model.pods import Pod, admitted, is_kept, is_never_evicted
 from reconciler.model.provisioning_requests import RequestRules, selects_reserved_nodes
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.remembered import PassCache
-from reconciler.model.view import ClusterView, LiveObject
+from reconciler.model.view import ClusterView
 
 
 def pending_demands(view: ClusterView, *, include_pending: bool) -> tuple[Demand, ...]:
@@ -211,8 +211,5 @@ def _made_room_for(demand: Demand, serving: ServingAutoscaler | None) -> Demand:
 
 def _serving(view: ClusterView) -> ServingAutoscaler | None:
     """An autoscaler that serves any CapacityBuffer of the cluster, and so will serve another."""
-    return next((item for item in map(serving_autoscaler, _in_order(view)) if item is not None), None)
-
-
-def _in_order(view: ClusterView) -> Iterable[LiveObject]:
-    return (view.objects[ref] for ref in sorted(view.objects))
+    found = (serving_autoscaler(view.objects[ref]) for ref in sorted(view.objects))
+    return next((item for item in found if item is not None), None)

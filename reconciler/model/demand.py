@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from operator import is_
 from typing import NamedTuple
 
 from reconciler.model.autoscalers import ServingAutoscaler
@@ -210,16 +209,13 @@ class Demand:
 
     def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:
         """The demand with other shapes for its groups; the same object where no shape changes."""
-        groups = tuple(_with_shape(group, shape_of(group)) for group in self.groups)
-        return self if all(map(is_, groups, self.groups)) else replace(self, groups=groups)
+        groups = tuple(ChunkGroup(shape_of(group), group.count) for group in self.groups)
+        same = all(new.shape is old.shape for new, old in zip(groups, self.groups, strict=True))
+        return self if same else replace(self, groups=groups)
 
     def requests(self) -> Resources:
         """What all chunks request together."""
         return Resources.total(group.shape.requests * group.count for group in self.groups)
-
-
-def _with_shape(group: ChunkGroup, shape: PodShape) -> ChunkGroup:
-    return group if shape is group.shape else replace(group, shape=shape)
 
 
 _READINESS = ("ReadyForProvisioning", "Accepted")

@@ -281,7 +281,8 @@ def _untainted(
     live = {
         reserved_taint(demand.ref).value
         for demand in demands
-        if demand.request is not None and (_has_not_ended(decisions.get(demand.ref)))
+        if demand.request is not None
+        if (decision := decisions.get(demand.ref)) is None or decision.record.ended is None
     }
     return tuple(
         NodeClaimAction(
@@ -298,10 +299,6 @@ def _untainted(
 
 def _values(item: Bin) -> list[str]:
     return [] if item.node is None else [taint.value for taint in reserved_taints(item.node.taints)]
-
-
-def _has_not_ended(decision: Decision | None) -> bool:
-    return decision is None or decision.record.ended is None
 
 
 def remembered(requests: RequestPlan, changes: Iterable[ObjectChange], now: datetime) -> Mapping[str, RequestRecord]:

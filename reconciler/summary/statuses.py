@@ -242,7 +242,8 @@ def _buffer(outcome: DemandOutcome, live: LiveObject, generation: int | None, no
             "podSpec": pod_spec_of(outcome.demand.shape),
         }
     full = any(item.type == _PROVISIONING and item.status is ConditionStatus.TRUE for item in outcome.conditions)
-    was_full = _status_of(before.get("conditions") or (), _PROVISIONING) == ConditionStatus.TRUE
+    said = {item.get("type"): item.get("status") for item in before.get("conditions") or ()}
+    was_full = said.get(_PROVISIONING) == ConditionStatus.TRUE
     last = before.get("lastFullyProvisioned")
     if full != was_full:
         last = time_text(now)
@@ -267,10 +268,6 @@ def condition_document(
     if generation is not None:
         document["observedGeneration"] = generation
     return document
-
-
-def _status_of(conditions: Iterable[Mapping[str, Any]], kind: str) -> str:
-    return next((str(item.get("status")) for item in conditions if item.get("type") == kind), "")
 
 
 def _same(after: Mapping[str, Any], before: Mapping[str, Any], live: LiveObject) -> bool:

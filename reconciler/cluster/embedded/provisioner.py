@@ -155,7 +155,8 @@ class Provisioner:
         moving = {(pod.namespace, pod.name) for pod in pods}
         like: dict[TopologySpread, Counter[str | None]] = {}
         for pod in pods:
-            rule = next((item for item in pod.shape.topology_spread if _is_over_zones(item)), None)
+            over_zones = (item for item in pod.shape.topology_spread if item.topology_key == ZONE_LABEL)
+            rule = next((item for item in over_zones if item.when_unsatisfiable == "DoNotSchedule"), None)
             if rule is None or rule.selector is None:
                 yield pod
                 continue
@@ -239,10 +240,6 @@ def to_be_made(node: Coming, number: int) -> Node:
 
 def _refusing(node: Node) -> Node:
     return replace(node, taints=tuple(replace(taint, effect="NoSchedule") for taint in node.taints))
-
-
-def _is_over_zones(rule: TopologySpread) -> bool:
-    return rule.topology_key == ZONE_LABEL and rule.when_unsatisfiable == "DoNotSchedule"
 
 
 def _largest(node: Coming) -> Resources:

@@ -52,10 +52,11 @@ def visible(spans: Sequence[ValueSpan], axis: TimeAxis, *, lowest: bool) -> list
     """
     those = merged(spans)
     owners: dict[int, int] = {}
+    sign = -1 if lowest else 1
     for index, span in enumerate(those):
         for column in _columns(span, axis):
             owner = owners.get(column)
-            if owner is None or _wins(span, those[owner], lowest=lowest):
+            if owner is None or sign * _size(span) > sign * _size(those[owner]):
                 owners[column] = index
     strokes: list[Stroke] = []
     for column in sorted(owners):
@@ -74,10 +75,6 @@ def _columns(span: ValueSpan, axis: TimeAxis) -> range:
     first = (span.start - axis.start) * count // length
     last = -((axis.start - span.end) * count // length)
     return range(max(0, first), min(count, last))
-
-
-def _wins(span: ValueSpan, over: ValueSpan, *, lowest: bool) -> bool:
-    return _size(span) < _size(over) if lowest else _size(span) > _size(over)
 
 
 def _size(span: ValueSpan) -> float:
