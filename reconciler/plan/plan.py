@@ -125,7 +125,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         blocked=blocked,
         notes=_notes(facts, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         records=_records(facts, created, held, pruning)
-        | records_of(REQUESTS_KEY, remembered(requests, applied, facts.cluster_now))
+        | (records_of(REQUESTS_KEY, remembered(requests, applied, facts.cluster_now)) if requests.records else {})
         | of_buffers,
         stock_outs=missed,
         edges=_edges(facts, (*requests.edges, *pruning.edges, *edges), outcomes),
