@@ -94,7 +94,7 @@ class RunningPods:
             self._groups.setdefault((namespace, pool), []).append((shape, count))
 
     def of(self, pods: PodsOf, namespace: str) -> Running:
-        """Those that a share is of. namespace: its buffer's."""
+        """The running pods that a share is of. namespace: its buffer's."""
         of_namespace = namespace if pods.where in {Where.NAMESPACE, Where.SELECTOR} else ""
         known = self._answers.get((pods, of_namespace))
         if known is None:

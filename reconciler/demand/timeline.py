@@ -23,7 +23,7 @@ State = tuple[int | None, bool]
 """What the schedules say at an instant: replicas (None: its own number), and whether it exists."""
 Piece = tuple[datetime, datetime, State]
 _Sizes = dict[tuple[ObjectRef, State], tuple[int | None, str]]
-"""Chunks (None: not ready), and in words why so many."""
+"""Chunks (None: not ready), and in words why this many."""
 
 
 def demand_spans(

@@ -35,9 +35,9 @@ from reconciler.placement.requirements import ANYWHERE, Mask
 _CLOSED = 0.001
 """Part of the price by which the bound and the master may differ, as they do anyway by what `Knapsacks` leaves open."""
 _FIRST_ROUNDS = 100
-"""Of greedy pricing, before any exact one."""
+"""Rounds of greedy pricing before the first exact one."""
 _MOST_VARIABLES = 1500
-"""Of the program for whole nodes."""
+"""The most variables of the program for whole nodes."""
 _MOST_BRANCHES = 400
 """After the first hundreds of branches the bound hardly moves."""
 

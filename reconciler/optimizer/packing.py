@@ -38,7 +38,7 @@ class NodeRules:
         return cls(sizes, limits, _conflicts(state, batches))
 
     def only(self, batches: Sequence[int]) -> NodeRules:
-        """Of these numbers, in their order."""
+        """The rules of these batches, in this order."""
         return replace(self, sizes=self.sizes[batches], conflicts=self.conflicts[np.ix_(batches, batches)])
 
     def alike(self, purchases: Iterable[Purchase], *told: Sequence[object]) -> Amounts:
@@ -145,7 +145,7 @@ def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
 
 
 def _undominated(capacity: Amounts, prices: Amounts, admits: Mask, pools: Amounts) -> list[int]:
-    """Of two that are as good as each other the first stays. Of each NodePool, since another one may be limited."""
+    """Numbers of bin types that no cheaper one of their NodePool replaces; of two equals the first stays. Another NodePool may be limited."""
     kept: list[int] = []
     for number in np.argsort(prices, kind="stable").tolist():
         as_large = (pools[kept] == pools[number]) & (capacity[kept] >= capacity[number]).all(axis=1)

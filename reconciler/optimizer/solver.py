@@ -25,7 +25,7 @@ MOST_FOR_BOUND = 10_000_000
 """Twenty times what 20,000 mixed pods take."""
 _CELLS_PER_UNIT = 12
 _LEAST_STEPS = 1000
-"""Of the solver in one call; with fewer no program comes to its end."""
+"""The fewest steps of the solver in one call; with fewer, no program comes to its end."""
 
 
 class WorkBudget:

@@ -258,7 +258,7 @@ def pending_outcome(outcomes: Sequence[DemandOutcome]) -> PendingOutcome:
 
 
 def topology_keys(demands: Iterable[Demand]) -> dict[ObjectRef, tuple[str, ...]]:
-    """Of the demands that go by any label other than the hostname, sorted."""
+    """The topology labels that each demand goes by, sorted and without the hostname; demands without any are left out."""
     known: dict[int, frozenset[str]] = {}
     found = {}
     for demand in demands:

@@ -210,7 +210,10 @@ class Consolidate:
         price_of: Callable[[Bin], float | None],
         starting: frozenset[str] = frozenset(),
     ) -> tuple[PassState, list[Candidate]]:
-        """Those that this pass judges, none of these NodePools, and the state in which another pass will look at those whose time has not come."""
+        """The nodes that this pass judges, and the state with an edge at which another pass looks at those whose time has not come.
+
+        starting: NodePools whose nodes are left alone.
+        """
         waiting, next_look = candidates(
             bins,
             (pool for pool in state.effective.node_pools if pool.name not in starting),

@@ -116,7 +116,7 @@ def moving(
 
 
 def arrived(pods: Sequence[Pod], answer: Placement) -> tuple[Pod, ...]:
-    """Those of the pods that come to a node which is there, with that node's name."""
+    """The pods that come to an existing node, each with that node's name."""
     places = {
         (holding.demand.namespace, holding.demand.name): place.node
         for place in answer.occupied
@@ -212,7 +212,7 @@ class Opening:
         return would_go(self.state, pods, price, room, away, self.cache)
 
     def _arrived(self, pods: Sequence[Pod], room: ClusterView, closed: set[str]) -> tuple[Pod, ...]:
-        """Those of the pods that fit on nodes which are not closed to them."""
+        """The pods that fit on nodes which are not in `closed`."""
         return arrived(pods, place(moving(self.state, pods, room, closed, most_price=None), cache=self.cache))
 
     def _with_chunks(self, room: ClusterView, hosts: Iterable[Bin]) -> ClusterView:

@@ -119,7 +119,7 @@ def _rehearsal(state: PassState) -> Rehearsal:
 
 
 def _names(problem: Problem, placement: Placement) -> list[str]:
-    """Of planned nodes."""
+    """The names of the planned nodes, in their order."""
     return [item.name for item in creations(placement.planned, (claim.name for claim in problem.view.node_claims))]
 
 

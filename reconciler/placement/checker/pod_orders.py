@@ -51,7 +51,7 @@ def rehearsal_violations(
 
 
 def _unpromised(problem: Problem, placement: Placement, order: Order) -> Iterable[str]:
-    """Of each demand that comes there are as many pods of each shape as chunks have room."""
+    """Objections where more or fewer pods of a shape come than chunks of it have room."""
     groups = {item.ref: item.groups for item in problem.demands}
     unlike = Counter[tuple[ObjectRef, PodShape]]()
     for item in order:

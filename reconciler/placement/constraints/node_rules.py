@@ -30,7 +30,7 @@ from reconciler.placement.requirements import WELL_KNOWN, Cell, LabelTable, Mask
 
 MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 AFFINITY_WEIGHT = 2
-"""Of the score, in kube-scheduler's default profile."""
+"""The weight of the score in kube-scheduler's default profile."""
 _MOST_LOOKED_AT = 200
 """The most nodes to search for the one with the fewest wrong labels."""
 
@@ -119,7 +119,7 @@ def score_node_affinity(totals: Numbers, able: Numbers, liked: Amounts) -> None:
 
 
 TAINTS_WEIGHT = 3
-"""Of the score, in kube-scheduler's default profile."""
+"""The weight of the score in kube-scheduler's default profile."""
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 
 

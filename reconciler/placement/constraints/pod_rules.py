@@ -45,7 +45,7 @@ from reconciler.placement.constraints.domain_counters import (
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 SPREAD_WEIGHT = 2
-"""Of the score, in kube-scheduler's default profile."""
+"""The weight of the score in kube-scheduler's default profile."""
 
 Including = Callable[[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]], Inclusion]
 """Gives the one `Inclusion` with these fields."""
@@ -230,7 +230,7 @@ def score_spread(  # noqa: C901 - compiled code takes plain arrays, and no keywo
 
 
 POD_AFFINITY_WEIGHT = 2
-"""Of the score, in kube-scheduler's default profile."""
+"""The weight of the score in kube-scheduler's default profile."""
 _WEIGHT_OF_REQUIRED = 1
 """What a pod's required affinity is worth to the pods that it selects (hardPodAffinityWeight)."""
 

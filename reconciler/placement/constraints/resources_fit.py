@@ -18,7 +18,7 @@ from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import amount_words, listed
 
 WEIGHT = 1
-"""Of both scores, in kube-scheduler's default profile."""
+"""The weight of both scores in kube-scheduler's default profile."""
 _UNSAID = {CPU: 100, MEMORY: 200 * 2**20}
 """What a container counts for in the score of what is left where it requests nothing (schedutil.DefaultMilliCPURequest)."""
 

@@ -35,7 +35,7 @@ Key = Callable[[Batch], float]
 MOST_CHUNKS = 8
 """Up to this many chunks that do not stay where they were, every way is tried."""
 MOST_BINS = 50
-"""Up to this many existing bins that is done: each is one more destination for every chunk."""
+"""Up to this many existing bins, every way is tried: each bin is one more destination for every chunk."""
 MOST_ORDERED = 200
 """Up to this many chunks that do not stay where they were, other orders are tried."""
 MOST_PAIRS = 2000

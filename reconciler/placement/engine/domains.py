@@ -222,7 +222,7 @@ def _prices_differ(state: State, batch: Batch) -> bool:
 _Family = tuple[int, int, tuple[object, ...]]
 """maxSkew, minDomains, and what counts, whichever nodes the rule looks at."""
 _Kind = tuple[int, bool]
-"""Of a batch: its equivalence class, and whether its rules count chunks only."""
+"""A batch's equivalence class, and whether its rules count chunks only."""
 _Counts = defaultdict[int, defaultdict[Domain, int]]
 
 

@@ -129,7 +129,7 @@ class Shares:
 
 
 Fill = Callable[[Sequence[Requirements], int, bool], int]
-"""Places up to so many chunks in these domains; returns how many. The flag: whether new nodes may be made, in the first of them."""
+"""Places at most this many chunks in these domains; returns how many. The flag: whether new nodes may be made, in the first domain."""
 _Rules: TypeAlias = Sequence[TopologyRule]
 _Domains: TypeAlias = Sequence[Combination]
 
@@ -148,7 +148,7 @@ class OverDomains:
     others: Sequence[Batch]
 
     def place(self, count: int) -> int:
-        """Up to so many; returns how many."""
+        """Places at most `count` chunks; returns how many."""
         state, constraints, shape = self.state, self.constraints, self.batch.needs.shape
         combinations: _Domains = combinations_of(state, self.batch, constraints.keys)
         prices = DomainPrices(state, self.batch, constraints)

@@ -143,7 +143,7 @@ class State:
         self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
         """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
         self.fullness = bins.fullness()
-        """Of existing bins, by what ran there at the start, so that the order does not change while placing."""
+        """How full existing bins were at the start, so that their order does not change while placing."""
 
     def expect_work(self, chunks: int) -> None:
         """Announces how many chunks will be placed on planned and new nodes. Loads the compiled loops where they pay off."""

@@ -66,7 +66,7 @@ class PlannedNodes:
 
     @property
     def total_price(self) -> int:
-        """Of all of them, in billionths of a USD an hour."""
+        """The price of all planned nodes, in billionths of a USD an hour."""
         return int(self.price[: self.count].sum())
 
     @property

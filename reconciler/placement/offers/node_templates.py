@@ -56,7 +56,7 @@ class NodeTemplate:
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """Beside those of its pool."""
+        """The taints of its nodes beside those of its pool."""
         return () if self.own_taint is None else (self.own_taint,)
 
     def _is_tolerated(self, tolerations: tuple[Toleration, ...] | None) -> bool:
@@ -328,7 +328,7 @@ class Compatibilities:
         self._asked: dict[tuple[int, int, int, int], tuple[RelaxationStep, Requirements, Needs, Compatibility]] = {}
         """By identity of the arguments, since hashing requirements is slow. The arguments are kept alive beside the result."""
         self._joining: dict[tuple[int, ...], tuple[Sequence[Requirements], Joining]] = {}
-        """By identity too."""
+        """By identity of the arguments, as above."""
         self._able: dict[tuple[tuple[Toleration, ...], bool], frozenset[int]] = {}
 
     def get(self, needs: Needs, relaxation: RelaxationStep, where: Requirements) -> Compatibility:

@@ -106,7 +106,7 @@ def _costs(node: PlannedNode, name: str, price: float, prices: _Prices) -> bool:
 
 
 def _zones(node: PlannedNode, prices: _Prices) -> Collection[str]:
-    """Those in which it costs no more."""
+    """The zones in which the node costs no more."""
     return [
         zone for zone in node.zones if _costs(replace(node, zones=(zone,)), node.instance_types[0], node.price, prices)
     ]

@@ -76,7 +76,7 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
 
 
 def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
-    """Those that run, pending ones where they are placed, and daemons of nodes that are not up yet."""
+    """Pods that run, pending pods where they are placed, and daemon pods of nodes that are not up yet."""
     shapes = {demand.ref: demand for demand in problem.demands if demand.is_pending_pod}
     daemons = daemons_of(problem.view.daemon_sets, ResourceColumns(()))
     there = {(pod.namespace, pod.owner_name, pod.node_name) for pod in problem.view.pods if pod.is_daemon}

@@ -145,7 +145,7 @@ def _says(demand: Demand, reason: str) -> bool:
 
 
 def keeping_edges(outcomes: Iterable[DemandOutcome], view: ClusterView, now: datetime) -> tuple[Edge, ...]:
-    """Those that lie ahead; now: by the cluster's clock."""
+    """The instants ahead at which a buffer's keeper may change. now: by the cluster's clock."""
     edges = (edge for outcome in outcomes for edge in _edges(outcome, view, now))
     return tuple(edge for edge in edges if edge.at > now)
 

@@ -131,7 +131,7 @@ class Savings:
 
 
 def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
-    """Those that the inventory remembers, as long as their node is there. If a NodeClaim made for the chunks has vanished, they stay. Once
+    """Departures that the inventory remembers, as long as their node is there. If a NodeClaim made for the chunks has vanished, they stay. Once
     another pod has come to the node, Karpenter is not expected to take the node any more, and it counts like any other."""
     left = remembered(view.inventory.records, DEPARTURES_KEY, Departure)
     machines = {machine.name: machine for machine in view.machines}

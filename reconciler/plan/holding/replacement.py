@@ -80,7 +80,7 @@ def leaving_bins(
 
 
 def _expiring(bins: Iterable[Bin], now: datetime) -> tuple[set[str], datetime | None]:
-    """Of nodes with chunks, a few of each pool at a time, the oldest first. A wrong clock or `expireAfter` must never replace all at once.
+    """Names of nodes that chunks leave before these expire: a few of each pool at a time, the oldest first. A wrong clock or `expireAfter` must never replace all at once.
     A node that is still on its way was made minutes ago, and is not replaced. Also says when the next held node is due."""
     names: set[str] = set()
     looks: list[datetime] = []

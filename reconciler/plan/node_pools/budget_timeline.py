@@ -118,7 +118,7 @@ def budget_cells(
 
 
 def _pool_pieces(reasons: Sequence[Terms], opened: _Windows) -> Iterator[tuple[str, BudgetPieces]]:
-    """Of each reason; nothing where the span is empty."""
+    """The budget of each reason, piece by piece; nothing where the span is empty."""
     if opened.first >= opened.last:
         return
     pieces = _Pieces(reasons, opened)

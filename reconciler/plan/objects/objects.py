@@ -209,7 +209,7 @@ def _declared_elsewhere(item: DeclaredManifest, other: str) -> Finding:
 
 
 def new_inventory_finding(view: ClusterView, owner: Owner) -> Finding | None:
-    """Of an inventory that does not exist yet, while objects of others do: it may have been moved."""
+    """The finding if this inventory does not exist yet, but objects of other inventories do: it may have been moved."""
     if view.inventory.recorded or not owner.id:
         return None
     others = sorted({other.words for live in view.objects.values() if (other := owner.of_others(live)) is not None})
