@@ -188,7 +188,7 @@ class Firmer:
         if plain.waiting <= _FEW_WAIT and len(every) <= _FEW_NODES:
             rooms += [marked for name in sorted(every) for marked in (frozenset({name}), every - {name})]
         for scarce in dict.fromkeys(rooms):
-            if best.waiting:
+            if best.waiting and scarce:
                 best = min(best, self._rehearsed(replace(item, scarce=scarce)), key=lambda found: found.waiting)
         few = 0 < best.waiting <= _FEW_WAIT and not item.spare
         if few and self.mode is SurgeMode.ALL and item.placement not in self.changed:
