@@ -17,7 +17,6 @@ from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, ChunkGroup, Demand
 from reconciler.model.placement import Placement, Wait, read_holdings
 from reconciler.model.quantity import CPU
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.walk import compiled_walk
 from reconciler.placement.surge.free_changes import Nodes, as_bound, free_changes
@@ -235,6 +234,8 @@ class Firmer:
 
     def _settled(self, before: Firm, item: Firm, nodes: Nodes, rehearsal: Rehearsal) -> Firm | None:
         """Rehearsed in full, with chunks where they have room. None if the checker finds fault with that."""
+        from reconciler.placement.checker.violations import violations
+
         if violations(item.problem, item.placement):
             names, order = self.names_of(item.placement), rehearsal.orders()[0]
             placement = as_bound(item.problem, before.placement, item.placement, names, rehearsal.nodes, order)
