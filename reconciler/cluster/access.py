@@ -118,12 +118,13 @@ def authorized(access: Access) -> Mapping[str, str]:
 
 
 def _network_errors() -> tuple[type[Exception], ...]:
-    """What asking an identity provider may raise. These packages are only loaded where something has failed."""
+    """What asking an identity provider may raise. These packages are only loaded where something has failed. `requests` is a dependency of
+    the Kubernetes package, which has loaded it where it asks by it."""
     from kubernetes.client.exceptions import ApiException
-    from requests import RequestException
     from urllib3.exceptions import HTTPError
 
-    return (ApiException, HTTPError, RequestException)
+    requests = sys.modules.get("requests")
+    return (ApiException, HTTPError) if requests is None else (ApiException, HTTPError, requests.RequestException)
 
 
 def _spare_the_models() -> None:
