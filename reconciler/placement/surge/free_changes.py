@@ -18,8 +18,8 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator
 from reconciler.placement.problem import Problem
 
-_SAME = 1e-9
-"""Two prices that differ by less are equal, in USD an hour."""
+_SAME, _DIGITS = 1e-9, 6
+"""Two prices that differ by less are equal, in USD an hour; and the digits by which those that may be are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ def free_changes(problem: Problem, nodes: Nodes, there: Iterable[str]) -> Iterat
         for offered in kind.offerings
         if offered.available
     }
+    at_price = defaultdict[float, set[str]](set)
+    for (name, _, _), price in prices.items():
+        at_price[round(price, _DIGITS)].add(name)
     planned = nodes.planned
     yield from (replace(nodes, marked=nodes.marked ^ {name}) for name in there)
     for at, (node, is_marked) in enumerate(planned):
@@ -46,17 +49,17 @@ def free_changes(problem: Problem, nodes: Nodes, there: Iterable[str]) -> Iterat
         made: list[tuple[tuple[PlannedNode, bool], ...]] = [
             ((_in(node, zone), is_marked),) for zone in _zones(node, prices) if len(node.zones) > 1
         ]
-        for kind in problem.instance_types:
-            if _costs(node, kind.name, node.price / 2, prices):
+        for name in sorted(at_price[round(node.price / 2, _DIGITS)]):
+            if _costs(node, name, node.price / 2, prices):
                 one, other = (replace(node, price=node.price / 2, holdings=half) for half in _halves(node.holdings))
-                made += [tuple((_as(each, kind.name), is_marked) for each in (one, other))]
+                made += [tuple((_as(each, name), is_marked) for each in (one, other))]
         yield from (replace(nodes, planned=(*planned[:at], *new, *planned[at + 1 :])) for new in made)
         for to in range(at + 1, len(planned)):
             joined = _joined(node, planned[to][0])
-            for kind in problem.instance_types if joined else ():
-                if joined and _costs(joined, kind.name, joined.price, prices):
+            for name in sorted(at_price[round(joined.price, _DIGITS)]) if joined else ():
+                if joined and _costs(joined, name, joined.price, prices):
                     rest = (*planned[at + 1 : to], *planned[to + 1 :])
-                    yield replace(nodes, planned=(*planned[:at], (_as(joined, kind.name), is_marked), *rest))
+                    yield replace(nodes, planned=(*planned[:at], (_as(joined, name), is_marked), *rest))
 
 
 def as_bound(
@@ -87,7 +90,8 @@ def as_bound(
     planned = []
     for name, node in zip(names, changed.planned, strict=True):
         holdings = now(name, node.holdings)
-        place = (labels[name][ZONE_LABEL],), (labels[name][CAPACITY_TYPE_LABEL],)
+        zone, capacity_type = (labels[name].get(key) for key in (ZONE_LABEL, CAPACITY_TYPE_LABEL))
+        place = (zone,) if zone else node.zones, (capacity_type,) if capacity_type else node.capacity_types
         narrowed = _narrowed(node, node.instance_types[:1], *place)
         planned.append(replace(narrowed, holdings=holdings, requests=asked(holdings) + daemons[node.node_pool]))
     occupied = (
