@@ -18,7 +18,8 @@ from reconciler.model.quantity import Resources
 from reconciler.optimizer.packing import NodeRules, Packing, Pattern, bin_types_for, planned_pattern
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import RESERVATION_MARK
-from reconciler.placement.engine.state import JournalEntry, Saved, State
+from reconciler.placement.engine.journal import JournalEntry, Saved
+from reconciler.placement.engine.state import State
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 from reconciler.placement.requirements import ANYWHERE, Mask, Requirements, Values, one_of
 

@@ -92,8 +92,6 @@ TYPES, TYPE_ROWS, TYPE_PRICES, LEAST_NET = range(4)
 ABLE, FITS, NODES, COUNTS, NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION = range(7)
 """Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. The other rows describe the nodes that were chosen.
 NODES, COUNTS: which node, and how many chunks. NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION: what it is and was (-1: it did not exist)."""
-NEXT_NEW, NEXT_NOTE = range(2)
-"""What to do for remaining chunks, if any. NEXT_NEW: make new nodes. NEXT_NOTE: record what was done, and call again."""
 MOST_WORTH = 0.8
 """The room of a node counts as worth at most this part of its price."""
 KEPT = -1
@@ -118,12 +116,26 @@ rows × rules on the hostname. more: by planned node, further caps on its chunks
 LimitArrays: TypeAlias = tuple[Numbers, Numbers, Numbers]
 """capacities, spare, charged. capacities: types × limited resources. spare: NodePools × limited resources, what is left. charged: planned
 nodes × limited resources, what each counts for; empty where that is its type's capacity."""
-OptionArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers]
-"""joined, growing, bought_as, prices, new. joined: by node template, the template of a node once it has the chunks, -1 where they are
-not allowed. Empty if no node shall be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalog,
-whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost less the worth of their room, and
-template and type of one node that takes them all (-1: not known)."""
 CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Flags, Flags, Numbers, Numbers]
 """key, first, width, view, included, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains,
 where its domains begin in `counts`, how many there are, and its row of `included`. included: views × nodes, which nodes count.
 present, counts: by domain, whether a node that counts is in it, and how many pods. totals: by counter, how many pods in all."""
+RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
+"""kinds, families, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). families: where the options of each
+begin. times: to write to."""
+OfferArrays: TypeAlias = tuple[
+    *(Numbers, Flags, Flags, Numbers, Numbers, Numbers, Flags, Numbers, Numbers),
+    *(Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers),
+]
+"""joins, bought, grows, joining, joined, growing, may_be, types, pool_of, prices, costs, empty, size_of, sizes, mixes, begins, largest. joins,
+bought: by compatibility, `joined` and `bought_as`. grows: by template, whether nodes of it may be made larger. joining: the row of `joined`,
+`growing` and `may_be`, families of options × sets of these; the three say what chunks may join in any option of such a set. types: of the
+heaviest pools. prices, costs: compatibilities × types. empty: the template of a new node, compatibilities × pools. size_of: the row of
+`sizes`, requests × compatibilities × caps. mixes, begins: of each of these. begins: where its useful types begin. largest: by pool, the
+most of each limited resource that a node of it may take."""
+TopologyArrays: TypeAlias = tuple[Numbers, Flags, Numbers, Numbers, Numbers]
+"""counts, lasting, present, domain_of, seen. counts: counters on labels × domains. lasting: whether an existing node is there, or expected.
+present: how many planned nodes are there, or could be. domain_of: counters × templates, where chunks on its nodes count; -1 for nowhere.
+seen: counters on labels × templates × domains, whether its nodes are there, or could be."""
+AccountArrays: TypeAlias = tuple[TopologyArrays, Numbers, Numbers, int, LimitArrays, Numbers, Numbers]
+"""topology, counted, hosts, base, limits, log, at: where the walk writes what came where. counted: rows of those of this batch."""

@@ -137,7 +137,11 @@ class Counter:
     row: int
     numbers: dict[Domain, int] | None
     included: Mask | None = None
-    total: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many pods count in all domains together."""
+        return int(self.counts.table[self.row].sum())
 
     @property
     def on_hosts(self) -> bool:
@@ -162,7 +166,6 @@ class Counter:
 
     def add(self, domain: Domain, amount: int) -> None:
         """Adds to the count of a domain. `amount` is negative when an attempt is undone."""
-        self.total += amount
         if self.numbers is None:
             assert isinstance(domain, int)
             self.counts.table[self.row, domain] += amount

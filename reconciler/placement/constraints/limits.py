@@ -189,6 +189,10 @@ class RunningLimits:
             self._capacities[end - len(item.capacities) : end] for end, item in zip(ends, offers, strict=True)
         ]
 
+        rows = [of_pool.max(axis=0, initial=0) for of_pool in self._of_pool]
+        self.largest: Amounts = np.array(rows, dtype=np.int64).reshape(len(rows), len(self._names))
+        """By pool, the most of each resource that any of its types has."""
+
     def now(self, charged: Amounts | None = None) -> LimitArrays:
         """Three arrays: capacity by type (numbered across all pools) and resource; what is left by pool and resource; and charges.
 

@@ -243,6 +243,12 @@ class Topology:
             self._domains[key] = list(known)
         return self._domains[key]
 
+    def column_of(self, key: str, domain: Domain) -> int:
+        """Of a label's value in `labels`."""
+        numbers = self.numbers.setdefault(key, {})
+        self.labels.reach(len(numbers) + 1)
+        return numbers.setdefault(domain, len(numbers))
+
     def existing_domains(self, rule: TopologyRule) -> set[Domain]:
         """Domains that a spread constraint looks at: those of existing bins, with or without pods, and those expected."""
         if rule.counter not in self._existing:
@@ -304,7 +310,6 @@ class Topology:
         if counter.included is not None:
             rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
         if counter.on_hosts:
-            counter.total += int(counts.sum())
             self.hosts.table[counter.row, rows] += counts
             return
         codes, cells = self._bins.table.column(counter.counted.key)

@@ -7,22 +7,24 @@ ask for the same nodes. Where they do not, the order of the domains and of the p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, product
 from operator import itemgetter
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.arrays import PLENTY, Amounts
+from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import RANK_OF, Batch
-from reconciler.placement.constraints.domain_counters import Domain
+from reconciler.placement.constraints.domain_counters import Counter, Domain
 from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.fill import Task
+from reconciler.placement.engine.journal import PlacedArrays, Saved
 from reconciler.placement.engine.open import size_options_of
-from reconciler.placement.engine.state import Saved, State
+from reconciler.placement.engine.state import State
 from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
 from reconciler.placement.requirements import ABSENT, Requirements, Values, one_of, settled
 
@@ -221,9 +223,6 @@ def _prices_differ(state: State, batch: Batch) -> bool:
 
 _Family = tuple[int, int, tuple[object, ...]]
 """maxSkew, minDomains, and what counts, whichever nodes the rule looks at."""
-_Kind = tuple[int, bool]
-"""A batch's equivalence class, and whether its rules count chunks only."""
-_Counts = defaultdict[int, defaultdict[Domain, int]]
 
 
 class Balance:
@@ -234,37 +233,42 @@ class Balance:
     before them. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, placed: PlacedArrays) -> None:
         self._state = state
+        self._placed = placed
         self._least: dict[tuple[int, int], int] = {}
-        self._loose: dict[SpreadRule, dict[Domain, int]] = {}
-        self._decided: dict[tuple[str, int], Domain | None] = {}
-        """By label and bin."""
-        self._coming: dict[_Kind, _Counts] | None = None
-        """By kind of chunk and counter: how many of them count in each domain."""
         self._families: dict[_Family, int] = {}
-        self._brought: dict[_Kind, set[int]] = {}
-        """The families (see `_family`) of the rules that shapes bring."""
+        self._brought: list[set[int]] = []
+        """By kind of chunk, the families (see `_family`) of the rules that it brings."""
 
-    def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
+    def holds(self, rule: SpreadRule, bins: Numbers) -> bool:
         """Whether the rule holds for the chunks on these bins that are under it."""
-        used = self._domains_of(rule.key, bins)
-        if None in used:
+        used = self._columns_of(rule.key, bins)
+        if used is None:
             return False
         counter = self._state.topology.counters[rule.counter]
-        counts = counter.counts_in([domain for domain in used if domain is not None])
-        most = max(counts.values())
+        counts = counter.counts.table[counter.row, used]
+        most = int(counts.max())
         if most <= rule.bound(0) or most <= (bound := rule.bound(self._least_of(rule))):
             return True
-        loose = self._loose_of(rule)
-        return all(count - loose.get(domain, 0) <= bound for domain, count in counts.items())
+        return bool((counts - self._loose_of(rule, counter)[used] <= bound).all())
 
-    def _domains_of(self, key: str, bins: Collection[int]) -> set[Domain | None]:
-        known, state = self._decided, self._state
-        for number in bins:
-            if (key, number) not in known:
-                known[key, number] = state.decided(number, key)
-        return {known[key, number] for number in bins}
+    def _columns_of(self, key: str, bins: Numbers) -> Numbers | None:
+        """Of the domains in which the bins are, in the table of counts; None where that of one is not decided."""
+        state = self._state
+        if key == HOSTNAME_LABEL:
+            return bins
+        planned = bins[bins >= state.base] - state.base
+        found = {state.decided(number, key) for number in bins[bins < state.base].tolist()}
+        for number in np.unique(state.planned.template[planned]).tolist():
+            cells = state.templates.list[number].cells(key)
+            if cells is None:
+                alike = planned[state.planned.template[planned] == number].tolist()
+                found |= {state.planned.decided(index, key) for index in alike}
+            else:
+                found.add(next(iter(cells)) if len(cells) == 1 else None)
+        columns = [state.topology.column_of(key, domain) for domain in found if domain is not None]
+        return None if None in found else np.array(columns, dtype=np.int64)
 
     def _least_of(self, rule: SpreadRule) -> int:
         key = (rule.counter, rule.min_domains)
@@ -272,19 +276,22 @@ class Balance:
             self._least[key] = self._state.least_of(rule)
         return self._least[key]
 
-    def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
-        """What chunks that do not bring this rule add to its counter.
+    def _loose_of(self, rule: SpreadRule, counter: Counter) -> Amounts:
+        """What chunks that do not bring this rule add to its counter, by column.
 
         Chunks that bring the rule with another node selector are left out: they cannot come at any time either."""
-        if rule not in self._loose:
-            family = self._family(rule)
-            counts: dict[Domain, int] = {}
-            for kind, coming in self._coming_by_kind().items():
-                if family not in self._brought[kind] and rule.counter in coming:
-                    for domain, count in coming[rule.counter].items():
-                        counts[domain] = counts.get(domain, 0) + count
-            self._loose[rule] = counts
-        return self._loose[rule]
+        placed, (kind_of, groups) = self._placed, self._groups
+        family = self._family(rule)
+        loose = np.zeros(counter.counts.table.shape[1], dtype=np.int64)
+        others = np.array([family not in brought for brought in self._brought], dtype=np.bool_)
+        if counter.on_hosts:
+            here = np.array([rule.counter in item.hosts for item in placed.counted], dtype=np.bool_)
+            rows = here[placed.counted_in] & others[kind_of]
+            np.add.at(loose, placed.bin[rows], placed.chunks[rows])
+        for kind, domain, count in groups.get(rule.counter, ()):
+            if others[kind]:
+                loose[self._state.topology.column_of(rule.key, domain)] += count
+        return loose
 
     def _family(self, rule: SpreadRule) -> int:
         """One number for all rules that differ only in the nodes they look at, or in whether bound pods count."""
@@ -292,37 +299,33 @@ class Balance:
         family = (rule.max_skew, rule.min_domains, counted.anywhere)
         return self._families.setdefault(family, len(self._families))
 
-    def _coming_by_kind(self) -> dict[_Kind, _Counts]:
-        if self._coming is None:
-            self._coming = {}
-            for entry in self._state.entries():
-                labels, hosts = entry.counted_in.labels, entry.counted_in.hosts
-                if not labels and not hosts:
-                    continue
-                kind = self._kind(entry.batch)
-                counts = self._coming.get(kind)
-                if counts is None:
-                    counts = self._coming[kind] = defaultdict(lambda: defaultdict(int))
-                for position, domain in labels:
-                    counts[position][domain] += entry.count
-                host = self._state.decided(entry.bin, HOSTNAME_LABEL) if hosts else None
-                for position in hosts:
-                    assert host is not None
-                    counts[position][host] += entry.count
-        return self._coming
-
-    def _kind(self, batch: Batch) -> _Kind:
-        kind = (batch.needs.equivalence_class, batch.keeps_minimum)
-        if kind not in self._brought:
-            rules = self._state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
-            self._brought[kind] = {self._family(rule) for rule in spread_of(rules)}
-        return kind
+    @cached_property
+    def _groups(self) -> tuple[Numbers, Mapping[int, list[tuple[int, Domain, int]]]]:
+        """By journal entry the kind of its chunks, and by counter the kinds that count in it: in which domain, and how many chunks."""
+        placed, topology, known = self._placed, self._state.topology, dict[tuple[int, bool], int]()
+        kinds = []
+        for batch in placed.batches:
+            kind = (batch.needs.equivalence_class, batch.keeps_minimum)
+            if kind not in known:
+                known[kind] = len(known)
+                rules = topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
+                self._brought.append({self._family(rule) for rule in spread_of(rules)})
+            kinds.append(known[kind])
+        kind_of = np.array(kinds, dtype=np.int64)[placed.batch]
+        sums = np.bincount(kind_of * len(placed.counted) + placed.counted_in, weights=placed.chunks)
+        found = defaultdict[int, list[tuple[int, Domain, int]]](list)
+        for group in np.flatnonzero(sums).tolist():
+            kind_number, place = divmod(group, len(placed.counted))
+            for counter, domain in placed.counted[place].labels:
+                found[counter].append((kind_number, domain, int(sums[group])))
+        return kind_of, found
 
 
 def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> bool:
     """Whether spread rules on labels other than the hostname hold for chunks of the batch placed since `since`."""
-    bins, balance = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}, Balance(state)
-    return not bins or all(balance.holds(rule, bins) for rule in rules if rule.key != HOSTNAME_LABEL)
+    bins = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}
+    used, balance = np.array(sorted(bins), dtype=np.int64), Balance(state, state.placed())
+    return not bins or all(balance.holds(rule, used) for rule in rules if rule.key != HOSTNAME_LABEL)
 
 
 def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:

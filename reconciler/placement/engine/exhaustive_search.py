@@ -179,7 +179,7 @@ def _cheapest_of_pools(state: State, batch: Batch, options: SizeOptions) -> list
         known = cheapest.get(pool)
         if known is not None and known.extra <= price:
             continue
-        template = empty_node(state, pool, options)
+        template = empty_node(state, pool, options.compatibility)
         if most_on_new(template, batch, 1):
             number = state.base + state.planned.count
             cheapest[pool] = Destination(batch, number, price, template)

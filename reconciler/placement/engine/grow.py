@@ -8,11 +8,8 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.arrays import (
     COUNTS,
     KEPT,
-    NEXT_NOTE,
     NODES,
     ROUNDING,
-    WAS_POSITION,
-    WAS_TEMPLATE,
     ChunkArrays,
     HostArrays,
     NodeArrays,
@@ -21,7 +18,6 @@ from reconciler.placement.arrays import (
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.engine.fill import Task, host_caps
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import Joining, NodeTemplate
 
 
@@ -165,49 +161,3 @@ def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: 
     while amount and template.least(state.planned.used_with(batch, index, amount)) is None:
         amount -= 1
     return amount
-
-
-_NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
-
-
-def serve(
-    state: State,
-    task: Task,
-    relaxation: RelaxationStep,
-    pools: tuple[int, ...],
-    count: int,
-    *,
-    options: SizeOptions,
-    filling: bool,
-) -> tuple[int, int]:
-    """Places up to `count` chunks in three ways, one after the other. Not for pools with minValues.
-
-    If `filling`, first on planned nodes as they are. Then planned nodes of the pools are made larger, while that costs no more
-    than new nodes for the remaining chunks. Where the pools have limits only one is, since that changes what new nodes cost.
-    Last, on one new node, where `options` know one that takes all remaining chunks.
-
-    Returns how many chunks found a place, and what comes next for the others (see `arrays.py`). NEXT_NOTE comes only where the
-    pools have limits.
-    """
-    planned, batch, placed = state.planned, task.batch, 0
-    compatibility = joining(state, task, relaxation)
-    joined = compatibility.joined()
-    growing = within_pools(state, joined, pools)
-    limited = not state.limited.isdisjoint(pools)
-    prices = options.mix_prices(count, state.kernel)
-    while True:
-        state.allocate_planned(1)
-        choices = joined if filling else _NOT_FILLED, growing, compatibility.bought_as, prices, options.new
-        filled, found, following = state.kernel.serve(
-            *_arrays(state, task), state.running_limits.now(), choices, planned.count, count - placed
-        )
-        if found:
-            placed += state.note_found(batch, found)
-        if limited and found > filled:
-            node, template, position = planned.found[[NODES, WAS_TEMPLATE, WAS_POSITION], found - 1].tolist()
-            if template >= 0:  # below 0 the node is new, and its pool has no limits
-                before = state.templates.list[template]
-                charge_growth(state, node, before.offers.capacities[int(before.types[position])])
-        if following != NEXT_NOTE or limited or placed == count:
-            return placed, following
-        filling = False

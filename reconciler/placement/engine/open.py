@@ -7,21 +7,21 @@ chunks, then by the pool's name, then by the type's. A planned node is made larg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
 
-from reconciler.placement.arrays import NEXT_NOTE, PLENTY, Amounts, Numbers
+from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.fill import Task, rule_caps
-from reconciler.placement.engine.grow import enlarge, fill_planned, serve
+from reconciler.placement.engine.grow import enlarge, fill_planned
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate, net_prices
+from reconciler.placement.requirements import Mask
 
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:
@@ -94,12 +94,10 @@ def make_nodes(state: State, task: Task, count: int, *, opening: bool = True) ->
     opening: False for chunks that no new node can be made for."""
     placed = 0
     state.expect_work(count)
-    in_steps = task.single or state.minimums or not opening
-    from_pools = partial(_in_steps, opening=opening) if in_steps else _in_strides
     for relaxation in task.batch.needs.relaxations:
         for number, pools in enumerate(state.weights):
             filling = not number or not opening
-            placed += from_pools(state, task, relaxation, pools, count - placed, filling=filling)
+            placed += _in_steps(state, task, relaxation, pools, count - placed, filling=filling, opening=opening)
             if placed == count or (task.single and placed):
                 return placed
     return placed
@@ -136,24 +134,6 @@ def _in_steps(
     return placed
 
 
-def _in_strides(
-    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
-) -> int:
-    """The same as `_in_steps`, with as many chunks in each compiled call as possible."""
-    placed = 0
-    while placed < count:
-        options = size_options_of(state, task, relaxation, pools)
-        step, following = serve(state, task, relaxation, pools, count - placed, options=options, filling=filling)
-        placed, filling = placed + step, False
-        if placed == count or following == NEXT_NOTE:
-            continue
-        left = count - placed
-        placed += _open(state, task, options, options.mix(left, state.kernel))
-        if placed == count - left:
-            break
-    return placed
-
-
 def _single(options: SizeOptions, count: int) -> Mix:
     """One node: of those that hold most chunks, the cheapest."""
     amounts = np.minimum(options.chunks, count)
@@ -173,18 +153,14 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
         pool = int(state.templates.pool_of[instance_type])
         offers = state.offers[pool]
         if pool not in state.limited:
-            if pool not in options.empty_nodes:
-                options.empty_nodes[pool] = empty_node(state, pool, options)
-            state.open_planned(task.batch, options.empty_nodes[pool], amounts, instance_type)
-            if len(mix) == 1:
-                options.note_new(amounts[0], options.empty_nodes[pool], instance_type)
+            state.open_planned(task.batch, empty_node(state, pool, options.compatibility), amounts, instance_type)
             placed += sum(amounts)
             continue
         capacity = offers.capacities[instance_type - state.templates.type_base[pool]]
         for amount in amounts:
             if state.limits.shortage(offers.pool.name, capacity) is not None:
                 return placed
-            template = empty_node(state, pool, options)
+            template = empty_node(state, pool, options.compatibility)
             held = most_on_new(template, task.batch, amount)
             if held:
                 state.open_planned(task.batch, template, (held,), instance_type)
@@ -203,12 +179,17 @@ def most_on_new(template: NodeTemplate, batch: Batch, amount: int) -> int:
     return amount
 
 
-def empty_node(state: State, pool: int, options: SizeOptions) -> NodeTemplate:
-    """The template of a new node of the pool, for chunks that have these options."""
-    offers = state.offers[pool]
-    compatibility = options.compatibility
-    rows = compatibility.rows[pool]
-    if pool in state.limited:
-        rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
+def empty_node(state: State, pool: int, compatibility: Compatibility) -> NodeTemplate:
+    """The template of a new node of the pool, for chunks of this compatibility."""
+    if pool not in state.limited:
+        return state.once(("empty", pool, compatibility.number), lambda: _empty_node(state, pool, compatibility))
+    fits = state.running_limits.new_types(pool)[state.offers[pool].offerings.types_of]
+    return _empty_node(state, pool, compatibility, fits)
+
+
+def _empty_node(state: State, pool: int, compatibility: Compatibility, fits: Mask | None = None) -> NodeTemplate:
+    """fits: by row of the pool's catalog, whether its limits leave room for one more such node; None for all."""
+    offers, rows = state.offers[pool], compatibility.rows[pool]
+    rows = rows if fits is None else rows & fits
     own = offers.own_labels(compatibility.wanted)
     return state.templates.get(pool, rows, own, compatibility.wanted, compatibility.own_taint)

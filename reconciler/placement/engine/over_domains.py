@@ -12,13 +12,30 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reconciler.model.pods import PodShape
 from reconciler.placement.arrays import PLENTY, Amounts
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
-from reconciler.placement.constraints.topology import ConstraintSet
+from reconciler.placement.constraints.domain_counters import TopologyRule
+from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.walk import COUNTER, DOMAIN, KEY, MAKEABLE, distribute, load_of
 from reconciler.placement.requirements import Requirements
+
+
+def rule_row(topology: Topology, rule: TopologyRule) -> list[int]:
+    """As the loops take it (see `loops/walk.py`)."""
+    key = list(topology.numbers).index(rule.key)
+    flags = int(rule.apart), int(rule.counts_itself)
+    return [rule.code, topology.counters[rule.counter].row, key, *rule.numbers, *flags]
+
+
+def option_row(topology: Topology, combination: Combination, compatibility: int = -1) -> list[int]:
+    """The same of a combination."""
+    values = combination.by_key
+    known = ((key, values.get(key)) for key in topology.numbers)
+    domains = [-1 if value is None else topology.column_of(key, value) for key, value in known]
+    return [compatibility, int(combination.makeable), *domains]
 
 
 class Shares:
@@ -27,105 +44,56 @@ class Shares:
     def __init__(
         self, state: State, rules: Sequence[TopologyRule], combinations: Sequence[Combination], *, opening: bool
     ) -> None:
-        self._rules = rules
-        self._combinations = combinations
-        self._counts = [state.topology.counters[rule.counter].by_domain() for rule in rules]
-        self._lasting = [state.domains_of(rule) if rule.by_minimum else set() for rule in rules]
-        self._opening = opening
-        self._lasting_bounds: dict[int, int] = {}
+        topology = state.topology
+        self._combinations, self._opening = combinations, opening
+        self._rules = [rule_row(topology, rule) for rule in rules]
+        self._options = [option_row(topology, item) for item in combinations]
+        seen = [
+            {topology.column_of(rule.key, domain) for domain in state.domains_of(rule)} if rule.by_minimum else ()
+            for rule in rules
+        ]
+        widths = [len(topology.numbers[rule.key]) for rule in rules]
+        self._there = [[column in there for column in range(width)] for there, width in zip(seen, widths, strict=True)]
+        self._counts: list[list[int]] = [
+            topology.labels.table[row[COUNTER], :width].tolist() for row, width in zip(self._rules, widths, strict=True)
+        ]
 
     def open_now(self) -> list[Combination]:
         """Where a chunk may go now, with no new node."""
-        found = list(self._combinations)
-        for number, rule in enumerate(self._rules):
-            found = [item for item in found if self._is_open(number, rule, item)]
-        return found
-
-    def _is_open(self, number: int, rule: TopologyRule, combination: Combination) -> bool:
-        value = combination.by_key[rule.key]
-        if value is None:
-            return rule.apart
-        bound = self._bound_with(number, rule, combination, value) if rule.by_minimum else 0
-        return rule.allowed(self._counts[number].get(value, 0), bound) > 0
+        return self._open(self._there if self._opening else self._with_new({}), joins=self._opening)
 
     def allowed(self, closed: Mapping[Combination, int]) -> list[Combination]:
         """Where one more chunk may go, assuming a node everywhere that one can be made. closed: where none can be made, each with 0."""
-        bounds = [
-            self._bound(rule, self._counts[number], self._domains(number, rule, closed))
-            for number, rule in enumerate(self._rules)
-        ]
-        return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
+        return self._open(self._with_new(closed), joins=False)
 
-    def _bound_with(self, number: int, rule: TopologyRule, combination: Combination, value: str) -> int:
-        """The rule's bound with a chunk there, where no domains exist but this one and those of today."""
-        domains, counts = self._lasting[number], self._counts[number]
-        if self._opening and combination.makeable and value not in domains:
-            return self._bound(rule, counts, domains | {value})
-        known = self._lasting_bounds.get(number)
-        if known is None:
-            seen = domains if self._opening else self._domains(number, rule, {})
-            known = self._lasting_bounds[number] = self._bound(rule, counts, seen)
-        return known
+    def _open(self, there: list[list[bool]], *, joins: bool) -> list[Combination]:
+        rows = zip(self._combinations, self._options, strict=True)
+        return [
+            item
+            for item, option in rows
+            if load_of(self._rules, self._counts, there, option, option[MAKEABLE] if joins else 0) >= 0
+        ]
 
     def distribute(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
         """The share of each combination: chunk by chunk, where the fewest count so far."""
-        counts = [dict(known) for known in self._counts]
-        domains = [self._domains(number, rule, caps) for number, rule in enumerate(self._rules)]
-        shares: dict[Combination, int] = {}
-        for _ in range(count):
-            best: tuple[int, int, Combination] | None = None
-            bounds = [self._bound(rule, counts[n], domains[n]) for n, rule in enumerate(self._rules)]
-            for order, combination in enumerate(self._combinations):
-                if shares.get(combination, 0) >= caps.get(combination, PLENTY):
-                    continue
-                load = self._load(combination, counts, bounds)
-                if load is not None and (best is None or (load, order) < best[:2]):
-                    best = (load, order, combination)
-            if best is None:
-                break
-            chosen = best[2]
-            shares[chosen] = shares.get(chosen, 0) + 1
-            for number, rule in enumerate(self._rules):
-                value = chosen.by_key[rule.key]
-                if value is not None and rule.counts_itself:
-                    counts[number][value] = counts[number].get(value, 0) + 1
-        return shares
+        shares, most = [0] * len(self._options), [caps.get(item, PLENTY) for item in self._combinations]
+        counts = [list(row) for row in self._counts]
+        distribute(self._rules, self._options, counts, self._with_new(caps), most, count, shares)
+        return {item: share for item, share in zip(self._combinations, shares, strict=True) if share}
 
-    def _domains(self, number: int, rule: TopologyRule, caps: Mapping[Combination, int]) -> set[Domain]:
+    def _with_new(self, caps: Mapping[Combination, int]) -> list[list[bool]]:
         """Domains that count for the minimum: those that exist, and those where a node can be made.
 
         Karpenter counts the latter too, while kube-scheduler looks at existing nodes only. A domain where no node turned out to
         be possible does not count."""
-        seen = set(self._lasting[number])
-        for combination in self._combinations:
-            value = combination.by_key[rule.key]
-            possible = not self._opening or caps.get(combination, PLENTY) > 0
-            if value is not None and combination.makeable and possible:
-                seen.add(value)
-        return seen
-
-    @staticmethod
-    def _bound(rule: TopologyRule, counts: Mapping[Domain, int], domains: set[Domain]) -> int:
-        if not rule.by_minimum:
-            return 0
-        return rule.bound(rule.least((counts.get(domain, 0) for domain in domains), len(domains)))
-
-    def _load(
-        self, combination: Combination, counts: Sequence[Mapping[Domain, int]], bounds: Sequence[int]
-    ) -> int | None:
-        """How many pods count there already; None when some rule allows no more."""
-        load = 0
-        for number, rule in enumerate(self._rules):
-            value = combination.by_key[rule.key]
-            if value is None:
-                if not rule.apart:
-                    return None
-                continue
-            counted = counts[number].get(value, 0)
-            if rule.allowed(counted, bounds[number]) < 1:
-                return None
-            load += counted
-        return load
+        found = [list(row) for row in self._there]
+        for item, option in zip(self._combinations, self._options, strict=True):
+            if item.makeable and (not self._opening or caps.get(item, PLENTY) > 0):
+                for row, rule in zip(found, self._rules, strict=True):
+                    domain = option[DOMAIN + rule[KEY]]
+                    if domain >= 0:
+                        row[domain] = True
+        return found
 
 
 Fill = Callable[[Sequence[Requirements], int, bool], int]
@@ -157,8 +125,7 @@ class OverDomains:
         alike = not (self.opening and combinations[1:]) or not prices.differ(combinations)
         if not alike:
             combinations = prices.cheapest_first(combinations, count)
-        joins_all = alike or not (shape.pod_affinity or shape.pod_anti_affinity or shape.topology_spread)
-        return self._place(constraints.on_labels, combinations, count, joins_all=joins_all)
+        return self._place(constraints.on_labels, combinations, count, joins_all=alike or joins_dearer(shape))
 
     def _first_together(self, combinations: _Domains, prices: DomainPrices, count: int) -> int:
         """The self-affinity bootstrap: pods that must be together and have no domain yet go to the one that takes most of them.
@@ -213,7 +180,7 @@ class OverDomains:
             saved = self.state.save()
             shares = self._shares(rules, combinations).distribute(count, caps)
             short = False
-            for combination, share in sorted(shares.items(), key=lambda item: combinations.index(item[0])):
+            for combination, share in shares.items():
                 placed = self.fill((combination.where,), share, self.opening)
                 if placed < share:
                     caps[combination] = placed
@@ -254,6 +221,11 @@ class OverDomains:
                 together = wheres[number:] if joins_all and not self.state.near_limits else wheres[number : number + 1]
                 placed += self.fill(together, count - placed, True)
         return placed
+
+
+def joins_dearer(shape: PodShape) -> bool:
+    """Whether such chunks join nodes of dearer domains too: those without rules do (see `OverDomains`)."""
+    return not (shape.pod_affinity or shape.pod_anti_affinity or shape.topology_spread)
 
 
 def _cost_together(prices: DomainPrices, group: _Domains, count: int, following: Amounts | None, extra: int) -> Cost:

@@ -6,16 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
+
+from reconciler.placement.arrays import Numbers
 from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
 from reconciler.placement.engine.grow import settle
+from reconciler.placement.engine.journal import PlacedArrays, Saved
 from reconciler.placement.engine.open import make_nodes
 from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention
-from reconciler.placement.engine.state import Saved, State
+from reconciler.placement.engine.state import State
+from reconciler.placement.engine.walk import BatchWalk
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
 _ATTEMPTS = 4
@@ -97,31 +102,29 @@ class Packer:
         # Pending pods that go to existing nodes are bound before any new node comes up.
         later = [item for item in self._batches if item.needs.shape.topology_spread and not item.waits]
         spread = {item.number: constraints for item in later if (constraints := self._state.constraints(item)).spread}
-        together: dict[ConstraintSet, set[int]] = {}
-        for entry in self._state.entries():
-            if entry.batch.number in spread:
-                together.setdefault(spread[entry.batch.number], set()).add(entry.bin)
-        under: dict[SpreadRule, set[int]] = {}
-        for constraints, used in together.items():
-            for rule in constraints.spread:
-                under.setdefault(rule, set()).update(used)
-        balance = Balance(self._state)
-        # A rule that holds for all batches under it holds for each of them. Most rules do.
-        if all(balance.holds(rule, used) for rule, used in under.items()):
+        if not spread:
             return {}
-        bins: dict[int, set[int]] = {}
-        for entry in self._state.entries():
-            bins.setdefault(entry.batch.number, set()).add(entry.bin)
+        placed = self._state.placed()
+        sets = {constraints: place for place, constraints in enumerate(dict.fromkeys(spread.values()))}
+        under: dict[SpreadRule, list[Numbers]] = {}
+        used_by = _bins_by({number: sets[constraints] for number, constraints in spread.items()}, placed)
+        for constraints, place in sets.items():
+            for rule in constraints.spread if place in used_by else ():
+                under.setdefault(rule, []).append(used_by[place])
+        balance = Balance(self._state, placed)
+        # A rule that holds for all batches under it holds for each of them. Most rules do.
+        if all(balance.holds(rule, np.unique(np.concatenate(used))) for rule, used in under.items()):
+            return {}
         broken = {
-            number: [rule for rule in constraints.spread if not balance.holds(rule, bins[number])]
-            for number, constraints in spread.items()
-            if number in bins
+            number: [rule for rule in spread[number].spread if not balance.holds(rule, used)]
+            for number, used in _bins_by({number: number for number in spread}, placed).items()
         }
         return {number: found for number, found in broken.items() if found}
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Within each rank, chunks that were placed before come first, so that new ones do not displace them."""
         steady: dict[int, int] | None = None
+        walk = BatchWalk(self._state, batches)
         for level, equals in groupby(batches, key=RANK_OF):
             rank = list(equals)
             if level.after_pods and steady is None:
@@ -134,9 +137,11 @@ class Packer:
                 if whole is not None:
                     self._place_whole(list(members), stayed)
                     continue
-                for batch in members:
-                    wanted = batch.count - stayed[batch.number]
-                    self._note(batch, wanted - self._place_batch(batch, wanted))
+                one_by_one = list(members)
+                wanted = [batch.count - stayed[batch.number] for batch in one_by_one]
+                for index in walk.over(one_by_one, wanted):
+                    batch = one_by_one[index]
+                    self._note(batch, wanted[index] - self._place_batch(batch, wanted[index]))
             self._try_again(rank)
         self._try_again(batches)
 
@@ -299,6 +304,15 @@ class Packer:
         if constraints.keys:
             return OverDomains(self._state, batch, constraints, fill, opening, self._batches).place(count)
         return fill((ANYWHERE,), count, opening)
+
+
+def _bins_by(together: Mapping[int, int], placed: PlacedArrays) -> dict[int, Numbers]:
+    """The bins that batches use which have a number in common. together: by number of a batch."""
+    numbers = np.array([together.get(batch.number, -1) for batch in placed.batches], dtype=np.int64)[placed.batch]
+    bins = 1 + int(placed.bin.max(initial=0))
+    keys = np.unique(numbers[numbers >= 0] * bins + placed.bin[numbers >= 0])
+    found, firsts = np.unique(keys // bins, return_index=True)
+    return dict(zip(found.tolist(), np.split(keys % bins, firsts[1:]), strict=False))
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:

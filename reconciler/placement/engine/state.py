@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby, repeat
-from typing import Any, NewType, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
-from reconciler.placement.arrays import KEPT, NODES, ResourceColumns
+from reconciler.placement.arrays import KEPT, Numbers, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
@@ -20,6 +19,18 @@ from reconciler.placement.constraints.limits import NOTHING, PoolLimits, Running
 from reconciler.placement.constraints.node_rules import NodePorts, NodeReadiness, NodeUnschedulable
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
+from reconciler.placement.engine.journal import (
+    NOWHERE,
+    CountedIn,
+    JournalEntry,
+    LimitCharge,
+    PlacedArrays,
+    Saved,
+    Settled,
+    Step,
+    Walked,
+    placed_arrays,
+)
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -28,53 +39,6 @@ from reconciler.placement.offers.node_templates import Compatibilities, NodeTemp
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True, slots=True)
-class CountedIn:
-    """Where chunks on a bin count. labels: counters, each with the domain. hosts: counters on the hostname, whose domain is
-    the bin itself."""
-
-    labels: tuple[tuple[int, Domain], ...]
-    hosts: tuple[int, ...]
-
-
-NOWHERE = CountedIn((), ())
-
-
-@dataclass(slots=True)
-class JournalEntry:
-    """Chunks added to a bin, with what it takes to undo that. Existing bins are numbered first, planned ones after them.
-
-    was, position: of a planned node, its template's number before (below 0: it did not exist), and which of its types."""
-
-    batch: Batch
-    bin: int
-    count: int
-    counted_in: CountedIn
-    was: int = -1
-    position: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LimitCharge:
-    pool: str
-    more: Resources
-    instead_of: Resources
-    nodes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A planned node that got another type. template, position: what it was."""
-
-    index: int
-    template: int
-    position: int
-
-
-Saved = NewType("Saved", int)
-"""The length of the journal when an attempt began."""
 
 
 class State:
@@ -139,7 +103,7 @@ class State:
         self._kept: dict[tuple[object, ...], Any] = {}
         self.weights = _by_weight(offers)
         """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
-        self._journal: list[JournalEntry | LimitCharge | Settled] = []
+        self._journal: list[Step] = []
         self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
         """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
         self.fullness = bins.fullness()
@@ -174,7 +138,8 @@ class State:
             elif isinstance(step, Settled):
                 self.planned.settle(step.index, step.template, step.position)
             else:
-                self._undo(step)
+                for entry in [step] if isinstance(step, JournalEntry) else reversed(step.entries()):
+                    self._undo(entry)
 
     def start_again(self, saved: Saved) -> None:
         """Undoes everything done since, and forgets the domains that were expected."""
@@ -188,7 +153,17 @@ class State:
 
     def entries(self, since: Saved | None = None) -> list[JournalEntry]:
         """Everything that was placed (since then, where given), in order."""
-        return [step for step in self._journal[since:] if isinstance(step, JournalEntry)]
+        found: list[JournalEntry] = []
+        for step in self._journal[since:]:
+            if isinstance(step, JournalEntry):
+                found.append(step)
+            elif isinstance(step, Walked):
+                found += step.entries()
+        return found
+
+    def placed(self) -> PlacedArrays:
+        """The same as arrays, for what goes through everything often."""
+        return placed_arrays(self._journal)
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
         """Charges a pool's limits, if it has any."""
@@ -250,28 +225,55 @@ class State:
         if self.planned.allocate(fresh):
             self.topology.hosts.reach(self.base + len(self.planned.template))
 
-    def note_found(self, batch: Batch, found: int) -> int:
-        """Records what a loop put on `found` planned nodes; returns how many chunks that is."""
-        return self._note_planned(batch, self.planned.found[NODES:, :found].T.tolist())
+    def note_walked(self, batches: Sequence[Batch], kinds: Numbers, log: Numbers, stopped: int) -> None:
+        """Records what the walk placed and counted (see `loops/walk.py`). What it placed of the batch at which it stopped is taken back.
 
-    def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> int:
+        kinds: by batch, a number that those share which count alike."""
+        planned, lists = self.planned, self.templates.list
+        new = log[:, 4] < 0
+        planned.recount(planned.count + int(new.sum()))
+        for index, number in log[new][:, [1, 3]].tolist():
+            self.ports.open(self.base + index, lists[number].offers.host_ports)
+        # Where chunks of a kind count on nodes of a template, once for each pair of them.
+        pairs_of = kinds[log[:, 0]] * len(lists) + log[:, 3]
+        _, first, place = np.unique(pairs_of, return_index=True, return_inverse=True)
+        pairs = log[first][:, [0, 1, 3]].tolist()
+        counted = [self._counted_in(batches[job], number, index) for job, index, number in pairs]
+        whole = int(np.searchsorted(log[:, 0], stopped))
+        if whole:
+            self._journal.append(Walked(batches, self.base, log[:whole], counted, place[:whole]))
+        for entry in reversed(Walked(batches, self.base, log[whole:], counted, place[whole:]).entries()):
+            self._undo(entry)
+
+    def charge_for(self, before: Numbers) -> None:
+        """Charges pools with limits for the types that planned nodes have now, in place of those that they had."""
+        types, planned = len(self.templates.room), self.planned
+        change = np.bincount(planned.type[: planned.count], minlength=types) - np.bincount(before, minlength=types)
+        for pool in sorted(self.limited):
+            capacities, first = self.offers[pool].capacities, self.templates.type_base[pool]
+            counts = change[first : first + len(capacities)].tolist()
+            both = list(zip(capacities, counts, strict=True))
+            more = Resources.total(capacity * count for capacity, count in both if count > 0)
+            instead_of = Resources.total(capacity * -count for capacity, count in both if count < 0)
+            if any(counts):
+                self.charge(self.offers[pool].pool.name, more, instead_of, nodes=sum(counts))
+
+    def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> None:
         """rows: as in `found` (see `arrays.py`): node, chunks, its template now, its template and position before."""
-        placed, equivalence_class = 0, batch.needs.equivalence_class
         for index, count, number, was, position in rows:
             if was != number:
                 self.planned.took(number, was)
                 if was < 0:
                     self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
-            known = self._known_counts.get((number, equivalence_class))
-            counted_in = known or self._counted_in(batch, number, index)
-            entry = JournalEntry(batch, self.base + index, count, counted_in, was, position)
+            entry = JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, position)
             self._count(entry, 1)
             self._journal.append(entry)
-            placed += count
-        return placed
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
         """Cached for the node template and the equivalence class, where all nodes of the template agree."""
+        known = self._known_counts.get((number, batch.needs.equivalence_class))
+        if known is not None:
+            return known
         positions = self.topology.counts_of(batch.needs)
         found = self._known_counts.get((number, positions))
         if found is None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from zlib import crc32
 
 from reconciler.placement import arrays
-from reconciler.placement.loops import planned_nodes
+from reconciler.placement.loops import planned_nodes, walk
 
 WORTH_COMPILING = 400
 """From this many batches on, the compiled loops save more time than it takes to load them."""
@@ -96,7 +96,7 @@ def _stamp(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> int:
     return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
 
 
-_LOOPS = (
+_LOOPS: tuple[str, ...] = (
     *(
         "allowed",
         "cap_on",
@@ -110,33 +110,47 @@ _LOOPS = (
         "remove",
         "choose",
     ),
-    *("net", "cheapest", "serve", "held", "useful", "mix_costs"),
+    *("net", "cheapest", "held", "useful", "mix_costs", "mix_of"),
 )
 """In the order in which they call each other."""
+_WALK = (
+    "least_in",
+    "load_of",
+    "distribute",
+    "joining_row",
+    "size_row",
+    "log_found",
+    "join_planned",
+    "sort_by_price",
+    "open_new",
+    "walk",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """See `planned_nodes.py`."""
+    """See `planned_nodes.py` and `walk.py`."""
 
     add_all: Callable[..., None]
     remove: Callable[..., None]
     choose: Callable[..., int]
     cheapest: Callable[..., tuple[int, int, int]]
-    serve: Callable[..., tuple[int, int, int]]
     held: Callable[..., None]
     useful: Callable[..., int]
     mix_costs: Callable[..., None]
+    mix_of: Callable[..., None]
+    walk: Callable[..., tuple[int, int]]
 
 
 @lru_cache(maxsize=1)
 def compiled() -> Kernel:
     """The loops compiled; plain where numba is absent."""
-    made = linked([(vars(planned_nodes), _LOOPS)])
+    made = linked([(vars(planned_nodes), _LOOPS), (vars(walk), _WALK)])
     return plain() if made is None else Kernel(*(made[name] for name in Kernel.__slots__))
 
 
 @lru_cache(maxsize=1)
 def plain() -> Kernel:
     """The loops as plain Python, for small placements, which are done before compiled ones would be loaded."""
-    return Kernel(*(getattr(planned_nodes, name) for name in Kernel.__slots__))
+    written = vars(planned_nodes) | vars(walk)
+    return Kernel(*(written[name] for name in Kernel.__slots__))

@@ -22,8 +22,6 @@ from reconciler.placement.arrays import (
     LEAST_NET,
     MINIMUM,
     MOST_WORTH,
-    NEXT_NEW,
-    NEXT_NOTE,
     NODES,
     NOW_TEMPLATE,
     PLENTY,
@@ -51,7 +49,6 @@ from reconciler.placement.arrays import (
     LimitArrays,
     NodeArrays,
     Numbers,
-    OptionArrays,
 )
 
 
@@ -288,52 +285,6 @@ def net(price: int, discount: float) -> float:
     return max(price - discount, price * (1 - MOST_WORTH))
 
 
-def serve(
-    nodes: NodeArrays,
-    chunk: ChunkArrays,
-    caps: HostArrays,
-    limits: LimitArrays,
-    options: OptionArrays,
-    planned: int,
-    count: int,
-) -> tuple[int, int, int]:
-    """Places up to `count` chunks in three ways, one after the other.
-
-    First on planned nodes as they are. Then planned nodes are made larger one by one, as long as that costs no more than new nodes
-    for all remaining chunks. Last on one new node, if its template is known.
-
-    Returns how many nodes were filled, how many took chunks in all (none counted twice), and what comes next (NEXT_NEW, …).
-    """
-    found, marks, bounds = nodes[0], nodes[1], nodes[8]
-    joined, growing, bought_as, prices, new = options
-    number = 0
-    if len(joined) > 0:
-        number = choose(nodes, chunk, caps, joined, bought_as, planned, count, planned)
-    filled = number
-    for index in range(filled):
-        node, chunks = found[NODES, index], found[COUNTS, index]
-        add_found(nodes, chunk, index, node, chunks, joined[marks[TEMPLATE, node]], KEPT)
-        count -= chunks
-    bounds[:planned] = 0.0
-    while count > 0:
-        limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
-        node, chunks, instance_type = cheapest(nodes, chunk, caps, limits, growing, planned, count, limit)
-        if node < 0:
-            break
-        for index in range(number):
-            if found[NODES, index] == node:
-                return filled, number, NEXT_NOTE
-        add_found(nodes, chunk, number, node, chunks, growing[marks[TEMPLATE, node]], instance_type)
-        number += 1
-        count -= chunks
-        if len(caps[3]) > 0 or limits[0].shape[1] > 0:
-            return filled, number, NEXT_NOTE
-    if count > 0 and new[0, count] >= 0:
-        add_found(nodes, chunk, number, planned, count, new[0, count], new[1, count])
-        number += 1
-    return filled, number, NEXT_NEW
-
-
 def held(types: Numbers, room: Numbers, prices: Numbers, request: Numbers, cap: int, chunks: Numbers) -> None:
     """Writes how many chunks, up to `cap`, an empty node of each of these types holds; 0 for types that are not available."""
     for place in range(len(types)):
@@ -383,3 +334,30 @@ def mix_costs(chunks: Numbers, prices: Numbers, useful: Numbers, costs: Numbers,
             cost, number = costs[rest] + prices[place], nodes[rest] + 1
             if cost < costs[count] or (cost == costs[count] and number < nodes[count]):
                 costs[count], nodes[count] = cost, number
+
+
+def mix_of(
+    chunks: Numbers, prices: Numbers, useful: Numbers, costs: Numbers, nodes: Numbers, count: int, times: Numbers
+) -> None:
+    """Writes how often each useful size is in the cheapest mix for so many chunks: back through the table that `mix_costs` wrote.
+
+    Beyond a few times the largest size, most nodes have the size with the lowest price per chunk."""
+    best = 0
+    for place in range(len(useful)):
+        times[place] = 0
+        size, least = useful[place], useful[best]
+        if prices[size] / chunks[size] <= prices[least] / chunks[least]:
+            best = place
+    largest = chunks[useful[-1]]
+    while count > 0:
+        chosen = best
+        if count - 2 * largest < chunks[useful[best]]:
+            chosen = 0
+            while True:
+                size = useful[chosen]
+                rest = max(0, count - chunks[size])
+                if costs[rest] + prices[size] == costs[count] and nodes[rest] + 1 == nodes[count]:
+                    break
+                chosen += 1
+        times[chosen] += 1
+        count -= chunks[useful[chosen]]

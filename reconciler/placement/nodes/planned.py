@@ -97,6 +97,13 @@ class PlannedNodes:
             self.count += 1
         self._census(number, was)
 
+    def recount(self, count: int) -> None:
+        """Records that there are so many nodes now, and counts anew how many have each template."""
+        self.count = count
+        numbers = np.bincount(self.template[:count]).tolist()
+        self.census = {number: there for number, there in enumerate(numbers) if there}
+        self.census_version += 1
+
     def undo(self, batch: Batch, index: int, count: int, was: int, position: int) -> None:
         """Takes away the chunks that came to a node last. was, position: what `add` returned for it."""
         number = int(self.template[index])

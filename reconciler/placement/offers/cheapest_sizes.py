@@ -16,7 +16,7 @@ import numpy as np
 from reconciler.placement.arrays import MOST_WORTH, PLENTY, Amounts, Fractions, Numbers
 from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.loops.kernel import Kernel
-from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
+from reconciler.placement.offers.node_templates import Compatibility
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 Mix: TypeAlias = list[tuple[int, int]]
@@ -33,7 +33,6 @@ class SizeOptions:
     types: numbers through all pools. chunks: how many one node of the type holds, 0 where the type cannot be had.
     prices: of its cheapest offering, in billionths of a USD an hour. These three have shape (types,).
     useful: indices into them of the sizes to choose from, the smallest first. compatibility: of the chunks.
-    new: by number of chunks, the template of the one new node that takes them all; -1 where that is not known.
     """
 
     def __init__(
@@ -50,9 +49,6 @@ class SizeOptions:
         self.compatibility = compatibility
         self._known: dict[int, Mix] = {}
         self._mix_prices = self._mix_nodes = _NO_NUMBERS
-        self.new: Numbers = np.zeros((2, 0), dtype=np.int64)
-        self.empty_nodes: dict[int, NodeTemplate] = {}
-        """By number of a pool without limits, the template of a new node."""
 
     def mix(self, count: int, kernel: Kernel) -> Mix:
         """The cheapest nodes for `count` chunks, fullest first; a choice is an index into `types`. Empty when there is no size.
@@ -64,31 +60,16 @@ class SizeOptions:
         return self._known[count]
 
     def _chosen(self, count: int, kernel: Kernel) -> Mix:
-        """Goes back through the table of prices, from size to size."""
-        sizes = [(int(self.chunks[choice]), int(self.costs[choice]), choice) for choice in self.useful.tolist()]
-        if not sizes:
+        if not len(self.useful):
             return []
-        costs = self.mix_prices(count, kernel)[: count + 1].tolist()
-        nodes = self._mix_nodes[: count + 1].tolist()
-        best = min(sizes, key=lambda size: (size[1] / size[0], -size[0]))
-        largest, chosen, left = sizes[-1][0], [], count
-        while left > 0:
-            size = best
-            if left - 2 * largest < best[0]:
-                size = next(
-                    item
-                    for item in sizes
-                    if costs[max(0, left - item[0])] + item[1] == costs[left]
-                    and nodes[max(0, left - item[0])] + 1 == nodes[left]
-                )
-            chosen.append(size)
-            left -= size[0]
-        chosen.sort(key=lambda size: (-size[0], size[1:]))
+        times = np.empty(len(self.useful), dtype=np.int64)
+        costs = self.mix_prices(count, kernel)
+        kernel.mix_of(self.chunks, self.costs, self.useful, costs, self._mix_nodes, count, times)
         mix, left = [], count
-        for chunks, _, choice in chosen:
+        for place in reversed(np.repeat(self.useful, times).tolist()):
             if left > 0:
-                mix.append((choice, min(chunks, left)))
-                left -= chunks
+                mix.append((place, min(int(self.chunks[place]), left)))
+                left -= mix[-1][1]
         return mix
 
     def mix_prices(self, count: int, kernel: Kernel) -> Numbers:
@@ -96,16 +77,9 @@ class SizeOptions:
         known = len(self._mix_prices)
         if count >= known:
             length = max(count + 1, 2 * known, _FEW)
-            table = np.empty((4, length), dtype=np.int64)
-            table[2:, :known], table[2:, known:] = self.new, -1
-            self._mix_prices, self._mix_nodes, self.new = table[0], table[1], table[2:]
+            self._mix_prices, self._mix_nodes = np.empty((2, length), dtype=np.int64)
             kernel.mix_costs(self.chunks, self.costs, self.useful, self._mix_prices, self._mix_nodes)
         return self._mix_prices
-
-    def note_new(self, count: int, template: NodeTemplate, instance_type: int) -> None:
-        """Notes that a new node of this template and type is what to make for this many chunks."""
-        if count < self.new.shape[1]:
-            self.new[:, count] = template.number, instance_type
 
 
 def mix_price(mix: Mix, prices: Numbers) -> int:

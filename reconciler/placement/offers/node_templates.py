@@ -88,6 +88,26 @@ class NodeTemplate:
             known = self._included[id(inclusion)] = (inclusion, self._judge(inclusion))
         return known[1]
 
+    def domains(self, key: str, inclusion: Inclusion | None) -> tuple[bool, frozenset[str], str | None] | None:
+        """Whether a counter counts pods on its nodes, the domains that they may be in, and the one that they are certain to be in.
+
+        None where that depends on what a node holds."""
+        asked = () if inclusion is None else inclusion.keys
+        labels = [self.cells(item) for item in asked if item != HOSTNAME_LABEL]
+        cells = frozenset[str | None]() if key == HOSTNAME_LABEL else self.cells(key)
+        included = True if inclusion is None else self.is_included(inclusion)
+        if cells is None or included is None or None in labels:
+            return None
+        if not included or any(not item - {None} for item in labels if item is not None):
+            return False, frozenset(), None
+        terms = (
+            [] if inclusion is None or inclusion.terms is None else [item.stable.get(key) for item in inclusion.terms]
+        )
+        known = frozenset(cell for cell in cells if cell is not None)
+        # A node that ends up where the constraint does not look does not count at all.
+        seen = [cell for cell in known if not terms or any(item is None or item.allows(cell) for item in terms)]
+        return True, frozenset(seen), next(iter(cells)) if len(cells) == 1 else None
+
     def _judge(self, inclusion: Inclusion) -> bool | None:
         if not self._is_tolerated(inclusion.tolerations):
             return False

@@ -1,0 +1,296 @@
+"""Makes the arrays that the walk over many batches takes, and records what it placed (see `loops/walk.py`).
+
+Batches that need nothing special go this way. What they ask for gets its number when it is first met, which holds for the whole placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
+from reconciler.placement.batches import Batch, Needs
+from reconciler.placement.constraints.domain_counters import TopologyRule
+from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
+from reconciler.placement.engine.fill import Task, has_room, rule_caps
+from reconciler.placement.engine.open import empty_node
+from reconciler.placement.engine.over_domains import joins_dearer, option_row, rule_row
+from reconciler.placement.engine.state import State
+from reconciler.placement.loops.walk import (
+    ALSO,
+    ASKED,
+    CHEAPEST_FIRST,
+    JOININGS,
+    KNOWN,
+    LOGGED,
+    MORE_ROWS,
+    MOST_OPTIONS,
+    NEW_NODE,
+    NO,
+    ONLY_CHEAPEST,
+    PLANNED,
+    SIZES,
+    SURE,
+)
+from reconciler.placement.offers.node_templates import Compatibility, net_prices
+from reconciler.placement.requirements import ANYWHERE
+
+MOST_CHUNKS = 1024
+"""Batches with more chunks are placed one by one."""
+MOST_TEMPLATES = 256
+"""With more node templates all batches are."""
+_ROWS = 64
+
+_Rows = list[list[int]]
+_SOMEWHERE = (Combination((), makeable=True, where=ANYWHERE, by_key={}),)
+_NOBODY = -1
+
+
+def _table(rows: _Rows, columns: int) -> Numbers:
+    filled = [row + [-1] * (columns - len(row)) for row in rows]
+    return np.array(filled, dtype=np.int64).reshape(len(rows), columns)
+
+
+class BatchWalk:
+    """The walk of one placement. batches: all that may take part."""
+
+    def __init__(self, state: State, batches: Sequence[Batch]) -> None:
+        self._state = state
+        limits = [state.limits.nodes_left(item.pool.name) for item in state.offers]
+        self._usable = (
+            bool(state.weights)
+            and not state.minimums
+            and not state.near_limits
+            and not any(left is not None for left in limits)
+        )
+        self._types = state.templates.types_of(state.weights[0]) if self._usable else np.zeros(0, dtype=np.int64)
+        self._kinds: dict[tuple[int, bool], int] = {}
+        """By equivalence class, and whether the chunks keep a minimum; -1 for those that are placed one by one."""
+        self._kind_rows: _Rows = []
+        self._watched: list[tuple[int, ...]] = []
+        """By kind: the counters of which it matters where nodes count."""
+        self._rules: _Rows = []
+        self._host_rules: _Rows = []
+        self._counted: _Rows = []
+        self._by_minimum: dict[int, TopologyRule] = {}
+        self._families: dict[tuple[int, ...], int] = {}
+        self._members: list[tuple[Needs, Sequence[Combination]]] = []
+        """By family: its options, and needs that stand for all that have them."""
+        self._begins: list[int] = []
+        self._options: _Rows = []
+        self._compatibilities: dict[Compatibility, int] = {}
+        self._caps: dict[int, int] = {}
+        self._requests: dict[int, int] = {}
+        self._asked: list[Numbers] = []
+        self._at: Numbers = np.zeros(KNOWN, dtype=np.int64)
+        self._width = 1 + min(MOST_CHUNKS, max((batch.count for batch in batches), default=0))
+
+    def over(self, batches: Sequence[Batch], wanted: Sequence[int]) -> Iterator[int]:
+        """Places batches in their order. Gives the index of each that has to be placed by itself, when it is its turn."""
+        rows = [self._job(batch, count) for batch, count in zip(batches, wanted, strict=True)]
+        jobs, job = np.array(rows, dtype=np.int64).reshape(len(rows), 5), 0
+        if not self._usable or not self._kind_rows:
+            yield from range(len(batches))
+            return
+        self._make_tables()
+        while job < len(batches):
+            job = job if rows[job][0] == _NOBODY else self._walk(batches, jobs, job)
+            if job < len(batches):
+                yield job
+                job += 1
+
+    def _job(self, batch: Batch, count: int) -> tuple[int, int, int, int, int]:
+        needs, kind = batch.needs, _NOBODY
+        if 0 < count < self._width and batch.opens_nodes and not batch.preferences and not needs.shape.host_ports:
+            asked = needs.equivalence_class, batch.keeps_minimum
+            kind = self._kinds.get(asked, _NOBODY - 1)
+            if kind < _NOBODY:
+                kind = self._kinds[asked] = self._make_kind(batch) if self._usable else _NOBODY
+        if kind == _NOBODY or has_room(self._state, batch):
+            return _NOBODY, 0, count, 0, 0
+        request = self._requests.get(id(needs.request))
+        if request is None:
+            request = self._requests[id(needs.request)] = len(self._asked)
+            self._asked.append(needs.request)
+        return kind, request, count, batch.part, batch.counted
+
+    def _make_kind(self, batch: Batch) -> int:
+        state, needs, constraints = self._state, batch.needs, self._state.constraints(batch)
+        combinations: Sequence[Combination] = _SOMEWHERE
+        by_price = NO
+        if constraints.keys:
+            combinations = combinations_of(state, batch, constraints.keys)
+            if combinations[1:] and DomainPrices(state, batch, constraints).differ(combinations):
+                by_price = CHEAPEST_FIRST if joins_dearer(needs.shape) else ONLY_CHEAPEST
+        if constraints.host_affinity or not needs.relaxations or not 0 < len(combinations) <= MOST_OPTIONS:
+            return _NOBODY
+        caps = rule_caps(state, Task(batch, (combinations[0].where,), constraints, bare=True, single=False))
+        spans = [len(self._rules), len(self._host_rules), len(self._counted)]
+        cap = self._caps.setdefault(caps.on_empty, len(self._caps))
+        self._kind_rows.append(
+            [self._family(needs, combinations), cap, caps.on_empty, int(constraints.shared), by_price, 1, *spans]
+        )
+        self._rules += [rule_row(state.topology, rule) for rule in constraints.on_labels]
+        self._host_rules += caps.rules.T.tolist()
+        numbers = state.topology.counts_of(needs)
+        counters = [state.topology.counters[number] for number in numbers]
+        self._counted += [
+            [number, item.row, int(item.on_hosts)] for number, item in zip(numbers, counters, strict=True)
+        ]
+        self._watched.append((*numbers, *(rule.counter for rule in constraints.on_labels if rule.by_minimum)))
+        self._by_minimum |= {rule.counter: rule for rule in constraints.on_labels if rule.by_minimum}
+        return len(self._kind_rows) - 1
+
+    def _family(self, needs: Needs, combinations: Sequence[Combination]) -> int:
+        shape, relaxation, topology = needs.shape, needs.relaxations[0], self._state.topology
+        key = (id(relaxation), id(shape.tolerations), id(shape.own_taint), id(combinations))
+        if key not in self._families:
+            self._families[key] = len(self._members)
+            self._members.append((needs, combinations))
+            self._begins.append(len(self._options))
+            for item in combinations:
+                compatibility = self._state.compatibilities.get(needs, relaxation, item.where)
+                number = self._compatibilities.setdefault(compatibility, len(self._compatibilities))
+                self._options.append(option_row(topology, item, number))
+        return self._families[key]
+
+    def _make_tables(self) -> None:
+        """After the batches have said what they need."""
+        state = self._state
+        last = [0, 0, 0, 0, 0, 0, len(self._rules), len(self._host_rules), len(self._counted)]
+        compatibilities = list(self._compatibilities)
+        self._ruled: RuleArrays = (
+            _table([*self._kind_rows, last], 9),
+            np.array([*self._begins, len(self._options)], dtype=np.int64),
+            _table(self._options, 2 + len(state.topology.numbers)),
+            _table(self._rules, 7),
+            _table(self._host_rules, 3),
+            _table(self._counted, 3),
+            np.array(self._asked, dtype=np.int64),
+            np.empty(len(self._types), dtype=np.int64),
+        )
+        prices = np.array([item.least_prices for item in compatibilities], dtype=np.int64)
+        costs = np.array([net_prices(row, state.templates.discounts) for row in prices], dtype=np.int64)
+        self._prices, self._costs = prices.take(self._types, axis=1), costs.take(self._types, axis=1)
+        self._empty: Numbers = np.full((len(compatibilities), len(state.offers)), -1, dtype=np.int64)
+        self._bought: Flags = np.array([item.bought_as for item in compatibilities], dtype=np.bool_)
+        self._make_sizes(_ROWS)
+        topology = state.topology
+        there = [
+            (topology.counters[rule.counter].row, topology.column_of(rule.key, domain))
+            for rule in self._by_minimum.values()
+            for domain in topology.existing_domains(rule)
+        ]
+        self._lasting: Flags = np.zeros((len(topology.labels.table), 0), dtype=np.bool_)
+        self._seen: Numbers = np.zeros((len(topology.labels.table), 0, 0), dtype=np.int64)
+        self._widen()
+        for row, column in there:
+            self._lasting[row, column] = True
+        self._templates = -1
+        self._domain_of: Numbers = np.zeros((len(topology.counters), 0), dtype=np.int64)
+
+    def _widen(self) -> None:
+        """Makes room for values of labels that have become known."""
+        more = max(map(len, self._state.topology.numbers.values()), default=0) - self._lasting.shape[1]
+        if more > 0:
+            self._lasting = np.pad(self._lasting, ((0, 0), (0, more)))
+            self._seen = np.pad(self._seen, ((0, 0), (0, 0), (0, more)))
+
+    def _make_sizes(self, rows: int) -> None:
+        self._at[SIZES] = 0
+        self._size_of: Numbers = np.full(
+            (len(self._asked), len(self._compatibilities), len(self._caps)), -1, dtype=np.int64
+        )
+        self._sizes: Numbers = np.empty((rows, 2, len(self._types)), dtype=np.int64)
+        self._mixes: Numbers = np.empty((rows, 2, self._width), dtype=np.int64)
+        self._useful: Numbers = np.empty(rows, dtype=np.int64)
+
+    def _make_joinings(self, rows: int) -> None:
+        self._at[JOININGS] = 0
+        self._joining: Numbers = np.full((len(self._members), 2**MOST_OPTIONS), -1, dtype=np.int64)
+        self._joined: Numbers = np.empty((rows, self._templates), dtype=np.int64)
+        self._growing: Numbers = np.empty((rows, self._templates), dtype=np.int64)
+        self._may_be: Flags = np.empty((rows, self._bought.shape[1]), dtype=np.bool_)
+
+    def _walk(self, batches: Sequence[Batch], jobs: Numbers, job: int) -> int:
+        """Goes on from this batch; returns the one that has to be placed by itself."""
+        state, planned, at = self._state, self._state.planned, self._at
+        log: Numbers = np.empty((int(jobs[job:, 2].sum()) + 2 * self._width, 6), dtype=np.int64)
+        while True:
+            state.expect_work(self._width - 1)
+            self._see_templates()
+            self._widen()
+            if not self._usable:
+                return job
+            at[PLANNED], at[LOGGED] = planned.count, 0
+            number = np.bincount(planned.template[: planned.count], minlength=self._templates)
+            present = (self._seen * number[None, :, None]).sum(axis=1)
+            offered: OfferArrays = (
+                *(self._joins, self._bought, np.isin(state.templates.spans[POOL], state.weights[0])[: self._templates]),
+                *(self._joining, self._joined, self._growing, self._may_be),
+                *(self._types, state.templates.pool_of[self._types], self._prices, self._costs, self._empty),
+                *(self._size_of, self._sizes, self._mixes, self._useful, state.running_limits.largest),
+            )
+            topology: TopologyArrays = (
+                *(state.topology.labels.table, self._lasting, present, self._domain_of, self._seen),
+            )
+            before = planned.type[: planned.count].copy()
+            hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
+            stopped = state.kernel.walk(
+                planned.arrays, *hosts, limits, self._ruled, offered, topology, jobs, log, at, job
+            )
+            job, why = int(stopped[0]), stopped[1]
+            if at[LOGGED]:
+                state.note_walked(batches, jobs[:, 0], log[: at[LOGGED]].copy(), job)
+                state.charge_for(before)
+            if why == NEW_NODE:
+                compatibility = list(self._compatibilities)[at[ASKED]]
+                self._empty[at[ASKED], at[ALSO]] = empty_node(state, int(at[ALSO]), compatibility).number
+            elif why == MORE_ROWS:
+                state.allocate_planned(self._width)
+                if at[SIZES] + MOST_OPTIONS > len(self._sizes):
+                    self._make_sizes(2 * len(self._sizes))
+                if at[JOININGS] + MOST_OPTIONS > len(self._joined):
+                    self._make_joinings(2 * len(self._joined))
+            else:
+                return job
+
+    def _see_templates(self) -> None:
+        """Takes new templates into the tables, and those that nodes of them have once chunks come to them."""
+        state, topology = self._state, self._state.topology
+        if not self._usable or self._templates == len(state.templates.list):
+            return
+        known = -1
+        while self._usable and known < len(state.templates.list):
+            known = len(state.templates.list)
+            self._usable = known <= MOST_TEMPLATES
+            joins = [item.joined() for item in self._compatibilities]
+        self._joins: Numbers = np.array([item[:known] for item in joins], dtype=np.int64)
+        fresh = state.templates.list[max(0, self._templates) : known]
+        self._templates = known
+        self._make_joinings(_ROWS)
+        domain_of = np.full((len(topology.counters), len(fresh)), -1, dtype=np.int64)
+        there: list[tuple[int, int, int]] = []
+        unsure: set[int] = set()
+        for number, counter in enumerate(topology.counters):
+            key, inclusion = counter.counted.key, counter.counted.inclusion
+            for place, template in enumerate(fresh):
+                domains = template.domains(key, inclusion)
+                if domains is None:
+                    unsure.add(number)
+                elif counter.on_hosts:
+                    domain_of[number, place] = 0 if domains[0] else -1
+                else:
+                    there += [(counter.row, place, topology.column_of(key, domain)) for domain in domains[1]]
+                    if domains[2] is not None:
+                        domain_of[number, place] = topology.column_of(key, domains[2])
+        self._widen()
+        seen = np.zeros((len(self._lasting), len(fresh), self._lasting.shape[1]), dtype=np.int64)
+        for row, place, column in there:
+            seen[row, place, column] = 1
+        self._domain_of = np.concatenate([self._domain_of, domain_of], axis=1)
+        self._seen = np.concatenate([self._seen, seen], axis=1)
+        if unsure:
+            sure = [int(unsure.isdisjoint(watched)) for watched in self._watched]
+            self._ruled[0][:-1, SURE] &= np.array(sure, dtype=np.int64)

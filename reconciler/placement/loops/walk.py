@@ -1,0 +1,395 @@
+"""The walk over many batches in one call: which domains each may go to, how its chunks come to nodes there, and what they count.
+
+It stops where Python has to see something first: what a new node is, or a batch that is placed by itself. `engine/walk.py` makes the arrays.
+What rules on labels allow is said here for batches that are placed by themselves too: in Python, tables are lists of lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from reconciler.placement.arrays import (
+    AFFINITY,
+    COUNTS,
+    KEPT,
+    NODES,
+    NOW_TEMPLATE,
+    PLENTY,
+    POOL,
+    ROUNDING,
+    START,
+    TEMPLATE,
+    TYPE,
+    TYPES,
+    WAS_POSITION,
+    WAS_TEMPLATE,
+    AccountArrays,
+    ChunkArrays,
+    Flags,
+    HostArrays,
+    LimitArrays,
+    NodeArrays,
+    Numbers,
+    OfferArrays,
+    RuleArrays,
+    TopologyArrays,
+)
+from reconciler.placement.loops.planned_nodes import (
+    add_found,
+    allowed,
+    cheapest,
+    choose,
+    held,
+    mix_costs,
+    mix_of,
+    useful,
+)
+
+Table: TypeAlias = Any
+"""An array, or lists in Python."""
+MOST_OPTIONS = 8
+"""Chunks with more domains to choose from are placed batch by batch."""
+KIND, REQUEST, CHUNKS, PART, COUNTED_PART = range(5)
+"""Columns of `jobs`: row of `kinds`, row of `requests`, how many chunks, and the parts of loads, as `Batch` has them."""
+FAMILY, CAP, MOST, SHARED, BY_PRICE, SURE, LABEL_RULES, HOST_RULES, COUNTED = range(9)
+"""Columns of `kinds`. FAMILY: row of `joining`. CAP, MOST: the most of them that an empty node takes, by number and in chunks. SHARED: whether
+one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …). SURE: whether templates alone say where they count. The others: where its rows of these tables begin; they
+end where the next kind's begin."""
+NO, ONLY_CHEAPEST, CHEAPEST_FIRST = range(3)
+"""ONLY_CHEAPEST: chunks keep to the cheapest domain that is open to them."""
+COMPATIBILITY, MAKEABLE, DOMAIN = range(3)
+"""Columns of `options`: number of its compatibility, whether nodes can be made there, and its domain for each key from there on; -1: none."""
+CODE, COUNTER, KEY, SKEW, MIN_DOMAINS, APART, ITSELF = range(7)
+"""Columns of `rules`. COUNTER: its row of `counts`. KEY: number of its label. SKEW: maxSkew, 0 for rules that do not go by the minimum."""
+NUMBER, ROW_OF, ON_HOSTS = range(3)
+"""Columns of `counted`: number of a counter in which these chunks count, its row of `counts` or of `hosts`, and which it is."""
+CHUNKS_OF, USEFUL = range(2)
+"""Of each of `sizes`: chunks by type, and the useful types."""
+COSTS, MIX_NODES = range(2)
+"""Of each of `mixes`: by number of chunks, their price and how many nodes they are."""
+PLANNED, LOGGED, SIZES, JOININGS, ASKED, ALSO, KNOWN = range(7)
+"""Of `at`: how many planned nodes, rows of the log, sizes and joinings there are; and what Python is asked for, in two numbers."""
+DONE, BY_ITSELF, NEW_NODE, MORE_ROWS = range(4)
+"""Why the walk stopped. BY_ITSELF: Python places the batch. NEW_NODE: of a compatibility and a pool that had none yet."""
+
+
+def least_in(counts: Table, there: Table, also: int, min_domains: int) -> int:
+    """The global minimum over the domains that are there, and `also`, if that is not below 0."""
+    domains, least = 0, PLENTY
+    for domain in range(len(counts)):
+        if there[domain] or domain == also:
+            domains += 1
+            least = min(least, counts[domain])
+    return 0 if domains == 0 or domains < min_domains else least
+
+
+def load_of(rules: Table, counts: Table, there: Table, option: Table, joins: int) -> int:
+    """How many pods count in the option's domains under the rules; -1 where they let no chunk in. counts, there: rules × domains.
+
+    joins: whether its own domains count as there."""
+    load = 0
+    for rule in range(len(rules)):
+        domain, bound = option[DOMAIN + rules[rule][KEY]], 0
+        if domain < 0:
+            if rules[rule][APART] == 0:
+                return -1
+            continue
+        if rules[rule][SKEW] > 0:
+            also = domain if joins > 0 else -1
+            bound = rules[rule][SKEW] + least_in(counts[rule], there[rule], also, rules[rule][MIN_DOMAINS])
+        if allowed(rules[rule][CODE], bound, counts[rule][domain]) <= 0:
+            return -1
+        load += counts[rule][domain]
+    return load
+
+
+def distribute(
+    rules: Table, options: Table, counts: Table, there: Table, most: Table, count: int, shares: Table
+) -> int:
+    """Writes the share of each option: chunk by chunk, where the fewest count so far. Returns how many chunks have one.
+
+    most: by option, the most chunks it takes. counts: to be written to."""
+    for placed in range(count):
+        best, least = -1, PLENTY
+        for option in range(len(options)):
+            if shares[option] < most[option]:
+                load = load_of(rules, counts, there, options[option], 0)
+                if 0 <= load < least:
+                    best, least = option, load
+        if best < 0:
+            return placed
+        shares[best] += 1
+        for rule in range(len(rules)):
+            domain = options[best][DOMAIN + rules[rule][KEY]]
+            if domain >= 0 and rules[rule][ITSELF] > 0:
+                counts[rule][domain] += 1
+    return count
+
+
+def joining_row(family: int, known: int, chosen: int, choices: Numbers, offered: OfferArrays, at: Numbers) -> int:
+    """The row of `joined`, `growing` and `may_be` for the chosen options of a family, worked out where they are met for the first time.
+
+    A node that could be in several of the domains is in the first from then on. chosen: as bits, by place in `choices`. known: as bits, by
+    place in the family; 0 for options in another order, which are not kept."""
+    joins, bought, grows, joining, joined, growing, may_be = offered[:7]
+    row = joining[family, known]
+    if row >= 0 and known > 0:
+        return row
+    row = at[JOININGS]
+    if known > 0:
+        joining[family, known], at[JOININGS] = row, row + 1
+    joined[row], may_be[row] = -1, False
+    for option in range(len(choices)):
+        if chosen >> option & 1:
+            compatibility = choices[option, COMPATIBILITY]
+            for template in range(joins.shape[1]):
+                if joined[row, template] < 0:
+                    joined[row, template] = joins[compatibility, template]
+                growing[row, template] = joined[row, template] if grows[template] else -1
+            for sold in range(bought.shape[1]):
+                may_be[row, sold] |= bought[compatibility, sold]
+    return row
+
+
+def size_row(
+    room: Numbers, asked: Numbers, kind: Numbers, compatibility: int, request: int, offered: OfferArrays, at: Numbers
+) -> int:
+    """The row of `sizes` for such chunks, worked out where they are met for the first time."""
+    types, _, prices, costs, _, size_of, sizes, mixes, begins, _ = offered[7:]
+    row = size_of[request, compatibility, kind[CAP]]
+    if row >= 0:
+        return row
+    row = at[SIZES]
+    size_of[request, compatibility, kind[CAP]], at[SIZES] = row, row + 1
+    chunks, found = sizes[row, CHUNKS_OF, : len(types)], sizes[row, USEFUL, : len(types)]
+    held(types, room, prices[compatibility], asked, kind[MOST], chunks)
+    begins[row] = useful(chunks, costs[compatibility], found)
+    mix_costs(chunks, costs[compatibility], found[begins[row] :], mixes[row, COSTS], mixes[row, MIX_NODES])
+    return row
+
+
+def log_found(nodes: NodeArrays, account: AccountArrays, job: int, number: int) -> int:  # noqa: C901 - as below
+    """Logs what `found` has, and counts it; returns how many chunks that is. Where a node has another template now, its domains are counted too."""
+    found, placed = nodes[0], 0
+    (counts, _, present, domain_of, seen), counted, hosts, base, limits, log, at = account
+    marks, spans, line, (capacities, spare, _) = nodes[1], nodes[3], nodes[4], limits
+    for index in range(number):
+        row, node, amount = at[LOGGED], found[NODES, index], found[COUNTS, index]
+        now, was = found[NOW_TEMPLATE, index], found[WAS_TEMPLATE, index]
+        log[row, 0], at[LOGGED] = job, row + 1
+        for field in range(NODES, WAS_POSITION + 1):
+            log[row, 1 + field - NODES] = found[field, index]
+        for each in range(len(counted)):
+            domain = domain_of[counted[each, NUMBER], now]
+            if domain >= 0 and counted[each, ON_HOSTS]:
+                hosts[counted[each, ROW_OF], base + node] += amount
+            elif domain >= 0:
+                counts[counted[each, ROW_OF], domain] += amount
+        if was != now:
+            for counter in range(seen.shape[0]):
+                for domain in range(seen.shape[2]):
+                    present[counter, domain] += seen[counter, now, domain]
+                    if was >= 0:
+                        present[counter, domain] -= seen[counter, was, domain]
+        for column in range(capacities.shape[1]):
+            more = capacities[marks[TYPE, node], column]
+            if was >= 0:
+                more -= capacities[line[TYPES, spans[START, was] + found[WAS_POSITION, index]], column]
+            spare[spans[POOL, now], column] -= more
+        at[PLANNED] += was < 0
+        placed += amount
+    return placed
+
+
+def join_planned(
+    nodes: NodeArrays,
+    chunk: ChunkArrays,
+    caps: HostArrays,
+    limits: LimitArrays,
+    ways: tuple[Numbers, Numbers, Flags],
+    costs: Numbers,
+    account: AccountArrays,
+    job: int,
+    left: int,
+) -> int:
+    """Places up to `left` chunks on planned nodes, first as they are; then these are made larger one by one, as long as that costs no more
+    than new nodes for all that remain. Returns how many remain. ways: rows of `joined`, `growing` and `may_be`. costs: by number of
+    chunks, of new nodes."""
+    found, template, at = nodes[0], nodes[1][TEMPLATE], account[6]
+    joined, growing, may_be = ways
+    planned = at[PLANNED]
+    number = choose(nodes, chunk, caps, joined, may_be, planned, left, planned)
+    for index in range(number):
+        node = found[NODES, index]
+        add_found(nodes, chunk, index, node, found[COUNTS, index], joined[template[node]], KEPT)
+    left -= log_found(nodes, account, job, number)
+    nodes[8][:planned] = 0.0
+    while left > 0:
+        limit = (costs[left] / left) * (1 + ROUNDING) + ROUNDING
+        node, chunks, instance_type = cheapest(nodes, chunk, caps, limits, growing, planned, left, limit)
+        if node < 0:
+            break
+        add_found(nodes, chunk, 0, node, chunks, growing[template[node]], instance_type)
+        left -= log_found(nodes, account, job, 1)
+    return left
+
+
+def sort_by_price(
+    room: Numbers,
+    asked: Numbers,
+    kind: Numbers,
+    choices: Numbers,
+    request: int,
+    count: int,
+    offered: OfferArrays,
+    times: Numbers,
+    at: Numbers,
+    order: Numbers,
+) -> bool:
+    """Sorts options by what new nodes for so many chunks cost there; equals keep their order. False where there are none in some option."""
+    types, _, prices, costs, _, _, sizes, mixes, begins, _ = offered[7:]
+    price_of = np.zeros(len(choices), dtype=np.int64)
+    for option in range(len(choices)):
+        compatibility = choices[option, COMPATIBILITY]
+        size = size_row(room, asked, kind, compatibility, request, offered, at)
+        fitting = sizes[size, USEFUL, begins[size] : len(types)]
+        if len(fitting) == 0:
+            return False
+        of_mix = mixes[size, COSTS], mixes[size, MIX_NODES]
+        mix_of(sizes[size, CHUNKS_OF], costs[compatibility], fitting, *of_mix, count, times)
+        for each in range(len(fitting)):
+            price_of[option] += times[each] * prices[compatibility, fitting[each]]
+        place = option
+        while place > 0 and price_of[order[place - 1]] > price_of[option]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = option
+    return True
+
+
+def open_new(
+    nodes: NodeArrays,
+    chunk: ChunkArrays,
+    offered: OfferArrays,
+    times: Numbers,
+    account: AccountArrays,
+    job: int,
+    size: int,
+    compatibility: int,
+    left: int,
+) -> int:
+    """Places chunks on the cheapest mix of new nodes; returns how many remain, since what a new node is is not known yet."""
+    types, pool_of, _, costs, empty, _, sizes, mixes, begins, _ = offered[7:]
+    chunks, fitting, at = sizes[size, CHUNKS_OF], sizes[size, USEFUL, begins[size] : len(types)], account[6]
+    if left > 0:
+        mix_of(chunks, costs[compatibility], fitting, mixes[size, COSTS], mixes[size, MIX_NODES], left, times)
+    for place in range(len(fitting) - 1, -1, -1):
+        pool = pool_of[fitting[place]]
+        for _ in range(times[place] if left > 0 else 0):
+            if empty[compatibility, pool] < 0:
+                at[ASKED], at[ALSO] = compatibility, pool
+                return left
+            if left > 0:
+                amount = min(left, chunks[fitting[place]])
+                add_found(nodes, chunk, 0, at[PLANNED], amount, empty[compatibility, pool], types[fitting[place]])
+                left -= log_found(nodes, account, job, 1)
+    return left
+
+
+def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it calls
+    nodes: NodeArrays,
+    hosts: Numbers,
+    base: int,
+    limits: LimitArrays,
+    ruled: RuleArrays,
+    offered: OfferArrays,
+    topology: TopologyArrays,
+    jobs: Numbers,
+    log: Numbers,
+    at: Numbers,
+    job: int,
+) -> tuple[int, int]:
+    """Places batch after batch, from `job` on, each as a whole. log: receives what came where: the batch, and the rows of `found` from NODES on.
+
+    Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
+    kinds, families, options, rules, host_rules, all_counted, requests, times = ruled
+    joined, growing, may_be, types, _, _, _, _, _, sizes, mixes, begins, largest = offered[4:]
+    spare = limits[1]
+    counts, lasting, present = topology[0], topology[1], topology[2]
+    nowhere, domains = np.empty(0, dtype=np.int64), lasting.shape[1]
+    while job < len(jobs):
+        if jobs[job, KIND] < 0 or not kinds[jobs[job, KIND], SURE]:
+            return job, BY_ITSELF
+        kind, following, left = kinds[jobs[job, KIND]], kinds[jobs[job, KIND] + 1], jobs[job, CHUNKS]
+        if at[PLANNED] + left > nodes[1].shape[1] or at[LOGGED] + 2 * left > len(log):
+            return job, MORE_ROWS
+        if at[SIZES] + MOST_OPTIONS > len(sizes) or at[JOININGS] + MOST_OPTIONS > len(joined):
+            return job, MORE_ROWS
+        chunk = (requests[jobs[job, REQUEST]], jobs[job, PART], jobs[job, COUNTED_PART])
+        own = rules[kind[LABEL_RULES] : following[LABEL_RULES]]
+        choices = options[families[kind[FAMILY]] : families[kind[FAMILY] + 1]]
+        account = topology, all_counted[kind[COUNTED] : following[COUNTED]], hosts, base, limits, log, at
+        for pool in range(len(spare)):
+            for column in range(spare.shape[1]):
+                if spare[pool, column] < (left + 1) * largest[pool, column]:
+                    return job, BY_ITSELF
+        on_hosts = np.empty((3, following[HOST_RULES] - kind[HOST_RULES]), dtype=np.int64)
+        for rule in range(on_hosts.shape[1]):
+            on_hosts[:, rule] = host_rules[kind[HOST_RULES] + rule]
+        here, there = np.empty((len(own), domains), dtype=np.int64), np.empty((len(own), domains), dtype=np.bool_)
+        for rule in range(len(own)):
+            row, total = own[rule, COUNTER], 0
+            for domain in range(domains):
+                here[rule, domain] = counts[row, domain]
+                there[rule, domain] = lasting[row, domain] or present[row, domain] > 0
+                total += counts[row, domain]
+            if own[rule, CODE] == AFFINITY and total == 0:
+                return job, BY_ITSELF
+        shares, steps = np.zeros(len(choices), dtype=np.int64), 1
+        order = np.arange(len(choices))
+        if kind[BY_PRICE]:
+            if not sort_by_price(
+                nodes[5], chunk[0], kind, choices, jobs[job, REQUEST], left, offered, times, at, order
+            ):
+                return job, BY_ITSELF
+            choices = choices[order]
+        if kind[SHARED]:
+            steps = len(choices)
+            for rule in range(len(own)):
+                for option in range(len(choices)):
+                    domain = choices[option, DOMAIN + own[rule, KEY]]
+                    if domain >= 0 and choices[option, MAKEABLE]:
+                        there[rule, domain] = True
+            if distribute(own, choices, here, there, np.full(len(choices), PLENTY), left, shares) < left:
+                return job, BY_ITSELF
+        for step in range(steps):
+            first, chosen, known = -1, 0, 0
+            if kind[SHARED]:
+                first, chosen, known, left = step, 1 << step, 1 << order[step], shares[step]
+            else:
+                for option in range(len(choices)):
+                    is_open = kind[BY_PRICE] != ONLY_CHEAPEST or first < 0
+                    if is_open and load_of(own, here, there, choices[option], choices[option, MAKEABLE]) >= 0:
+                        first, chosen = option if first < 0 else first, chosen | (1 << option)
+                        known |= 1 << order[option]
+                if first < 0:
+                    return job, BY_ITSELF
+                if kind[BY_PRICE] == CHEAPEST_FIRST:
+                    known = 0
+            if left == 0:
+                continue
+            together = joining_row(kind[FAMILY], known, chosen, choices, offered, at)
+            compatibility = choices[first, COMPATIBILITY]
+            size = size_row(nodes[5], chunk[0], kind, compatibility, jobs[job, REQUEST], offered, at)
+            caps = hosts, base, on_hosts, nowhere
+            ways = joined[together], growing[together], may_be[together]
+            left = join_planned(nodes, chunk, caps, limits, ways, mixes[size, COSTS], account, job, left)
+            if left > 0 and begins[size] == len(types):
+                return job, BY_ITSELF
+            left = open_new(nodes, chunk, offered, times, account, job, size, compatibility, left)
+            if left > 0:
+                return job, NEW_NODE
+        job += 1
+    return job, DONE
