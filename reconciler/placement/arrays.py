@@ -121,18 +121,18 @@ CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Flags, Flag
 where its domains begin in `counts`, how many there are, and its row of `included`. included: views × nodes, which nodes count.
 present, counts: by domain, whether a node that counts is in it, and how many pods. totals: by counter, how many pods in all."""
 RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
-"""kinds, families, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). families: where the options of each
-begin. times: to write to."""
-OfferArrays: TypeAlias = tuple[
-    *(Numbers, Flags, Flags, Numbers, Numbers, Numbers, Flags, Numbers, Numbers),
-    *(Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers),
-]
-"""joins, bought, grows, joining, joined, growing, may_be, types, pool_of, prices, costs, empty, size_of, sizes, mixes, begins, largest. joins,
-bought: by compatibility, `joined` and `bought_as`. grows: by template, whether nodes of it may be made larger. joining: the row of `joined`,
-`growing` and `may_be`, families of options × sets of these; the three say what chunks may join in any option of such a set. types: of the
-heaviest pools. prices, costs: compatibilities × types. empty: the template of a new node, compatibilities × pools. size_of: the row of
-`sizes`, requests × compatibilities × caps. mixes, begins: of each of these. begins: where its useful types begin. largest: by pool, the
-most of each limited resource that a node of it may take."""
+"""kinds, families, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). families: where
+the options of each begin. times: to write to."""
+JoinArrays: TypeAlias = tuple[Numbers, Flags, Flags, Numbers, Numbers, Numbers, Flags]
+"""joins, bought, grows, joining, joined, growing, may_be: which planned nodes chunks may join. joins: compatibilities × templates, the
+template of a node once it has such chunks, -1 where they are not allowed. bought: compatibilities × rows of the catalog, whether a node
+bought so may take them. grows: by template, whether nodes of it may be made larger. joining: families of options × sets of these, the row
+of `joined`, `growing` and `may_be`, which say the same of chunks that may go to any option of such a set."""
+OfferArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
+"""types, pool_of, prices, costs, empty, size_of, sizes, mixes, begins, largest: what new nodes may be. types, pool_of: the instance types
+of the heaviest pools, and the pool of each. prices, costs: compatibilities × types. empty: compatibilities × pools, the template of a new
+node, -1 where Python has not made it yet. size_of: requests × compatibilities × caps, the row of `sizes`, `mixes` and `begins`. begins:
+where the useful types begin. largest: by pool, the most of each limited resource that a node of it may take."""
 TopologyArrays: TypeAlias = tuple[Numbers, Flags, Numbers, Numbers, Numbers]
 """counts, lasting, present, domain_of, seen. counts: counters on labels × domains. lasting: whether an existing node is there, or expected.
 present: how many planned nodes are there, or could be. domain_of: counters × templates, where chunks on its nodes count; -1 for nowhere.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
+from reconciler.placement.arrays import POOL, Flags, JoinArrays, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch, Needs
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
@@ -226,19 +226,35 @@ class BatchWalk:
             at[PLANNED], at[LOGGED] = planned.count, 0
             number = np.bincount(planned.template[: planned.count], minlength=self._templates)
             present = (self._seen * number[None, :, None]).sum(axis=1)
+            grows = np.isin(state.templates.spans[POOL], state.weights[0])[: self._templates]
+            pool_of = state.templates.pool_of[self._types]
+            joins: JoinArrays = (
+                self._joins,
+                self._bought,
+                grows,
+                self._joining,
+                self._joined,
+                self._growing,
+                self._may_be,
+            )
             offered: OfferArrays = (
-                *(self._joins, self._bought, np.isin(state.templates.spans[POOL], state.weights[0])[: self._templates]),
-                *(self._joining, self._joined, self._growing, self._may_be),
-                *(self._types, state.templates.pool_of[self._types], self._prices, self._costs, self._empty),
-                *(self._size_of, self._sizes, self._mixes, self._useful, state.running_limits.largest),
+                self._types,
+                pool_of,
+                self._prices,
+                self._costs,
+                self._empty,
+                self._size_of,
+                self._sizes,
+                self._mixes,
+                self._useful,
+                state.running_limits.largest,
             )
-            topology: TopologyArrays = (
-                *(state.topology.labels.table, self._lasting, present, self._domain_of, self._seen),
-            )
+            counts = state.topology.labels.table
+            topology: TopologyArrays = (counts, self._lasting, present, self._domain_of, self._seen)
             before = planned.type[: planned.count].copy()
             hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
             stopped = state.kernel.walk(
-                planned.arrays, *hosts, limits, self._ruled, offered, topology, jobs, log, at, job
+                planned.arrays, *hosts, limits, self._ruled, joins, offered, topology, jobs, log, at, job
             )
             job, why = int(stopped[0]), stopped[1]
             if at[LOGGED]:

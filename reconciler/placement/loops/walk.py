@@ -29,6 +29,7 @@ from reconciler.placement.arrays import (
     ChunkArrays,
     Flags,
     HostArrays,
+    JoinArrays,
     LimitArrays,
     NodeArrays,
     Numbers,
@@ -128,13 +129,13 @@ def distribute(
     return count
 
 
-def joining_row(family: int, known: int, chosen: int, choices: Numbers, offered: OfferArrays, at: Numbers) -> int:
+def joining_row(family: int, known: int, chosen: int, choices: Numbers, planned: JoinArrays, at: Numbers) -> int:
     """The row of `joined`, `growing` and `may_be` for the chosen options of a family, worked out where they are met for the first time.
 
     A node that could be in several of the domains is in the first from then on. chosen: as bits, by place in `choices`. known: as bits, by
     place in the family; 0 for options in another order, which are not kept."""
-    joins, bought, grows, joining, joined, growing, may_be = offered[:7]
-    row = joining[family, known]
+    joins, bought, grows, joining, joined, growing, may_be = planned
+    row: int = joining[family, known]
     if row >= 0 and known > 0:
         return row
     row = at[JOININGS]
@@ -157,8 +158,8 @@ def size_row(
     room: Numbers, asked: Numbers, kind: Numbers, compatibility: int, request: int, offered: OfferArrays, at: Numbers
 ) -> int:
     """The row of `sizes` for such chunks, worked out where they are met for the first time."""
-    types, _, prices, costs, _, size_of, sizes, mixes, begins, _ = offered[7:]
-    row = size_of[request, compatibility, kind[CAP]]
+    types, _, prices, costs, _, size_of, sizes, mixes, begins, _ = offered
+    row: int = size_of[request, compatibility, kind[CAP]]
     if row >= 0:
         return row
     row = at[SIZES]
@@ -249,7 +250,7 @@ def sort_by_price(
     order: Numbers,
 ) -> bool:
     """Sorts options by what new nodes for so many chunks cost there; equals keep their order. False where there are none in some option."""
-    types, _, prices, costs, _, _, sizes, mixes, begins, _ = offered[7:]
+    types, _, prices, costs, _, _, sizes, mixes, begins, _ = offered
     price_of = np.zeros(len(choices), dtype=np.int64)
     for option in range(len(choices)):
         compatibility = choices[option, COMPATIBILITY]
@@ -281,7 +282,7 @@ def open_new(
     left: int,
 ) -> int:
     """Places chunks on the cheapest mix of new nodes; returns how many remain, since what a new node is is not known yet."""
-    types, pool_of, _, costs, empty, _, sizes, mixes, begins, _ = offered[7:]
+    types, pool_of, _, costs, empty, _, sizes, mixes, begins, _ = offered
     chunks, fitting, at = sizes[size, CHUNKS_OF], sizes[size, USEFUL, begins[size] : len(types)], account[6]
     if left > 0:
         mix_of(chunks, costs[compatibility], fitting, mixes[size, COSTS], mixes[size, MIX_NODES], left, times)
@@ -304,6 +305,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     base: int,
     limits: LimitArrays,
     ruled: RuleArrays,
+    joins: JoinArrays,
     offered: OfferArrays,
     topology: TopologyArrays,
     jobs: Numbers,
@@ -315,7 +317,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
 
     Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
     kinds, families, options, rules, host_rules, all_counted, requests, times = ruled
-    joined, growing, may_be, types, _, _, _, _, _, sizes, mixes, begins, largest = offered[4:]
+    (_, _, _, _, joined, growing, may_be), (types, _, _, _, _, _, sizes, mixes, begins, largest) = joins, offered
     spare = limits[1]
     counts, lasting, present = topology[0], topology[1], topology[2]
     nowhere, domains = np.empty(0, dtype=np.int64), lasting.shape[1]
@@ -380,7 +382,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
                     known = 0
             if left == 0:
                 continue
-            together = joining_row(kind[FAMILY], known, chosen, choices, offered, at)
+            together = joining_row(kind[FAMILY], known, chosen, choices, joins, at)
             compatibility = choices[first, COMPATIBILITY]
             size = size_row(nodes[5], chunk[0], kind, compatibility, jobs[job, REQUEST], offered, at)
             caps = hosts, base, on_hosts, nowhere
