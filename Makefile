@@ -25,7 +25,7 @@ setup: .venv/.installed ## Install headroom and its development tools into .venv
 	@$(PYTHON) -m venv .venv
 	@$(STILL_THERE) $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@echo "Compiling the loops of placement, once: half a minute …" >&2
+	@echo "Compiling the loops of placement, once: about 40 s …" >&2
 	@$(BIN)/python -m reconciler.placement.precompile
 	@touch $@
 

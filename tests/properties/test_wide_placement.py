@@ -11,7 +11,7 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, given, settings
 
 from reconciler.model.nodes import NodeOverlay
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Cause, Placement
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.offerings import valid_overlays
 from reconciler.placement.loops import kernel
@@ -62,7 +62,7 @@ def test_is_the_same_with_all_loops_and_each_time(world: World) -> None:
     assert looped == placed_with(kernel.compiled(), world)
     assert looped == world.placed()
     # An integer of numpy's own equals ours, but fails later, where only ours will do.
-    assert {type(value) for value in plain_values(looped)} <= {int, float, bool, str, type(None), Operator}
+    assert {type(value) for value in plain_values(looped)} <= {int, float, bool, str, type(None), Operator, Cause}
 
 
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 15))
