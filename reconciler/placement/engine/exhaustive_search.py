@@ -20,8 +20,14 @@ from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Combination, combinations_of, expect_planned
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
-from reconciler.placement.engine.grow import grow, growable, most_with_minimums
-from reconciler.placement.engine.open import empty_node, most_on_new, size_options_of
+from reconciler.placement.engine.open import (
+    empty_node,
+    grow,
+    growable,
+    most_on_new,
+    most_with_minimums,
+    size_options_of,
+)
 from reconciler.placement.engine.over_domains import Shares
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State

@@ -14,9 +14,8 @@ from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
-from reconciler.placement.engine.grow import settle
 from reconciler.placement.engine.journal import PlacedArrays, Saved
-from reconciler.placement.engine.open import make_nodes
+from reconciler.placement.engine.open import make_nodes, settle
 from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention
 from reconciler.placement.engine.state import State
