@@ -148,5 +148,5 @@ def dual_of(rooms: Fractions, prices: Fractions, asked: Fractions) -> Fractions:
         rows[row], columns[column] = columns[column], rows[row]
     found: Fractions = np.zeros(resources)
     basic = np.flatnonzero(rows >= 0)
-    found[rows[basic]] = table[basic, -1]
+    found[rows[basic]] = np.maximum(table[basic, -1], 0.0)  # rounding leaves some a little below
     return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 import highspy
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, HOSTNAME_LABEL, ZONE_LABEL, Node
@@ -93,6 +93,7 @@ def test_room_that_nobody_came_to_is_not_bought() -> None:
     assert sizes(18) == ["large"] * 4 + ["medium"]
 
 
+@example([((19, 0, 0), 21), ((19, 0, 1), 21)], (19, 0, 1))
 @given(
     st.lists(st.tuples(st.tuples(amounts, amounts, amounts), st.integers(1, 100)), min_size=1, max_size=8),
     st.tuples(amounts, amounts, amounts),
