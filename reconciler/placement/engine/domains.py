@@ -7,7 +7,7 @@ ask for the same nodes. Where they do not, the order of the domains and of the p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, product
@@ -233,9 +233,10 @@ class Balance:
     before them. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use.
     """
 
-    def __init__(self, state: State, placed: PlacedArrays) -> None:
+    def __init__(self, state: State, placed: Callable[[], PlacedArrays]) -> None:
+        """placed: gives everything placed. It is only asked for by rules that do not hold at first sight."""
         self._state = state
-        self._placed = placed
+        self._made = placed
         self._least: dict[tuple[int, int], int] = {}
         self._families: dict[_Family, int] = {}
         self._brought: list[set[int]] = []
@@ -300,6 +301,10 @@ class Balance:
         return self._families.setdefault(family, len(self._families))
 
     @cached_property
+    def _placed(self) -> PlacedArrays:
+        return self._made()
+
+    @cached_property
     def _groups(self) -> tuple[Numbers, Mapping[int, list[tuple[int, Domain, int]]]]:
         """By journal entry the kind of its chunks, and by counter the kinds that count in it: in which domain, and how many chunks."""
         placed, topology, known = self._placed, self._state.topology, dict[tuple[int, bool], int]()
@@ -324,7 +329,7 @@ class Balance:
 def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> bool:
     """Whether spread rules on labels other than the hostname hold for chunks of the batch placed since `since`."""
     bins = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}
-    used, balance = np.array(sorted(bins), dtype=np.int64), Balance(state, state.placed())
+    used, balance = np.array(sorted(bins), dtype=np.int64), Balance(state, state.placed)
     return not bins or all(balance.holds(rule, used) for rule in rules if rule.key != HOSTNAME_LABEL)
 
 

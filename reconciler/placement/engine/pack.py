@@ -110,7 +110,7 @@ class Packer:
         for constraints, place in sets.items():
             for rule in constraints.spread if place in used_by else ():
                 under.setdefault(rule, []).append(used_by[place])
-        balance = Balance(self._state, placed)
+        balance = Balance(self._state, lambda: placed)
         # A rule that holds for all batches under it holds for each of them. Most rules do.
         if all(balance.holds(rule, np.unique(np.concatenate(used))) for rule, used in under.items()):
             return {}
