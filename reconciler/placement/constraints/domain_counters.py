@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -122,6 +122,12 @@ class Counts:
         if columns > self.table.shape[1]:
             self._grow(len(self.table), max(64, 2 * columns))
 
+    def column_of(self, domain: Domain, numbers: dict[Domain, int]) -> int:
+        """The column of a label's value. numbers: the columns of those that are known, to be written to."""
+        column = numbers.setdefault(domain, len(numbers))
+        self.reach(column + 1)
+        return column
+
     def _grow(self, rows: int, columns: int) -> None:
         larger = np.zeros((rows, columns), dtype=np.int64)
         larger[: self.table.shape[0], : self.table.shape[1]] = self.table
@@ -156,23 +162,13 @@ class Counter:
         assert self.numbers is not None
         return dict(zip(self.numbers, self.counts.table[self.row].tolist(), strict=False))
 
-    def counts_in(self, domains: Sequence[Domain]) -> dict[Domain, int]:
-        """By domain, how many pods count there."""
-        if self.numbers is not None:
-            known = self.by_domain()
-            return {domain: known.get(domain, 0) for domain in domains}
-        counts: list[int] = self.counts.table[self.row, np.array(domains, dtype=np.int64)].tolist()
-        return dict(zip(domains, counts, strict=True))
-
     def add(self, domain: Domain, amount: int) -> None:
         """Adds to the count of a domain. `amount` is negative when an attempt is undone."""
         if self.numbers is None:
             assert isinstance(domain, int)
             self.counts.table[self.row, domain] += amount
             return
-        column = self.numbers.setdefault(domain, len(self.numbers))
-        self.counts.reach(column + 1)
-        self.counts.table[self.row, column] += amount
+        self.counts.table[self.row, self.counts.column_of(domain, self.numbers)] += amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,9 +245,7 @@ class Topology:
 
     def column_of(self, key: str, domain: Domain) -> int:
         """Of a label's value in `labels`."""
-        numbers = self.numbers.setdefault(key, {})
-        self.labels.reach(len(numbers) + 1)
-        return numbers.setdefault(domain, len(numbers))
+        return self.labels.column_of(domain, self.numbers.setdefault(key, {}))
 
     def existing_domains(self, rule: TopologyRule) -> set[Domain]:
         """Domains that a spread constraint looks at: those of existing bins, with or without pods, and those expected."""

@@ -214,14 +214,11 @@ def _bin_of(machine: Machine, offers: Mapping[str, PoolOffers], columns: Resourc
         arrival = arrival_of(claim, offers, columns)
         unavailable = "is being deleted" if claim.deleting else arrival.unavailable
         return BinOrigin(claim.name, None, claim, claim.taints, arrival.labels, True, unavailable), arrival.room
-    initialized = is_initialized(node, claim)
-    unavailable = is_leaving(node, claim) or (NOT_READY if initialized and not node.ready else "")
-    taints = node.taints if initialized else lasting_taints(node, claim, offers)
+    unavailable = is_leaving(node, claim) or (NOT_READY if is_initialized(node, claim) and not node.ready else "")
     labels: dict[str, Cell] = dict(node.labels)
     if claim is not None and machine.awaits_registration:
         labels = {**arrival_of(claim, offers, columns).labels, **labels, **dict(claim.labels)}
-        taints = tuple(dict.fromkeys((*taints, *claim.taints)))
-    origin = BinOrigin(node.name, node, claim, taints, labels, unavailable=unavailable)
+    origin = BinOrigin(node.name, node, claim, lasting_taints(machine, offers), labels, unavailable=unavailable)
     return origin, columns.vector(merged_allocatable(node, claim))
 
 

@@ -23,7 +23,7 @@ from reconciler.model.nodes import (
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.pool_offers import PoolOffers
@@ -57,11 +57,20 @@ def is_leaving(node: Node, claim: NodeClaim | None) -> str:
     return "is cordoned" if node.unschedulable else ""
 
 
-def lasting_taints(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
-    """The taints that a node still has once it is initialized.
+def lasting_taints(machine: Machine, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
+    """The taints that a machine's node still has once it is registered and initialized.
 
-    Startup taints go, and so do those that Kubernetes and Karpenter give every new node.
+    Startup taints go, and so do those that Kubernetes and Karpenter give every new node. Those of its NodeClaim come.
     """
+    node, claim = machine.node, machine.node_claim
+    assert node is not None
+    taints = node.taints if is_initialized(node, claim) else _without_passing(node, claim, offers)
+    if claim is not None and machine.awaits_registration:
+        return tuple(dict.fromkeys((*taints, *claim.taints)))
+    return taints
+
+
+def _without_passing(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
     if claim is not None:
         startup = claim.startup_taints
     else:

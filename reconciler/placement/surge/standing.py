@@ -106,16 +106,12 @@ def _existing(machine: Machine) -> Node | None:
     if is_leaving(node, claim):
         return None
     labels = dict(node.labels)
-    taints = node.taints
-    if not is_initialized(node, claim):
-        taints = lasting_taints(node, claim, {})
     if claim is not None and machine.awaits_registration:
         labels |= dict(claim.labels)
-        taints = tuple(dict.fromkeys((*taints, *claim.taints)))
     return replace(
         node,
         ready=True,
-        taints=taints,
+        taints=lasting_taints(machine, {}),
         labels=tuple(sorted(labels.items())),
         allocatable=merged_allocatable(node, claim),
     )

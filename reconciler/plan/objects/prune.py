@@ -42,11 +42,11 @@ class PruneRules:
     """What removals may take within an hour."""
 
     share: float = 0.25
-    """Of the nodes that hold chunks, and of the inventory's objects."""
+    """The part of the nodes that hold chunks, and of the inventory's objects, that may go."""
     nodes: int = 2
-    """At least this many."""
+    """That many nodes may go even if the share is smaller."""
     objects: int = 5
-    """At least this many."""
+    """That many objects may go even if the share is smaller."""
     lifted: bool = False
     """Whether a person has allowed more for this revision."""
 
