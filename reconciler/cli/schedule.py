@@ -23,8 +23,6 @@ _SEPARATOR = re.compile(r"---(?:\s|$)")
 _DAYS = {"week": 7, "month": 31}
 _LONGEST = timedelta(days=5 * 366)
 _KIND = "MetricsProducer"
-_WITHOUT_FINDINGS = {"svg", "ics"}
-"""Formats without room for findings: they go to stderr."""
 
 
 def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], kind: str) -> list[BrokenDocument]:
@@ -84,7 +82,7 @@ class Span:
 @click.option("--to", "end", type=Moment(), help="End of the timeline, instead of --span.")
 @click.option("--span", type=click.Choice(list(_DAYS)), help="Length of the timeline.  [default: week]")
 @options("config")
-@output_option("text", "json", "svg", "html", "ics")
+@output_option("text", "json", "svg", "html")
 def schedule_command(
     *,
     paths: tuple[str, ...],
@@ -105,7 +103,6 @@ def schedule_command(
         headroom schedule clusters/production --span month
         headroom schedule --schedule shop/business-hours --from 2026-12-24T00:00:00Z --to 2027-01-02T00:00:00Z
         headroom schedule --output html > capacity.html
-        headroom schedule --output ics > capacity.ics
     """
     from reconciler.clocks import SystemClock
     from reconciler.manifests.schedule_findings import schedule_findings
@@ -120,7 +117,7 @@ def schedule_command(
         sorted((item for item in told if _is_about_schedules(item, names)), key=lambda finding: finding.sort_key)
     )
     click.echo(_printed(output, schedules, asked, now, findings, files=files), nl=False)
-    if output in _WITHOUT_FINDINGS:
+    if output == "svg":  # has no room for findings
         from reconciler.report.findings import finding_lines
 
         for line in finding_lines(findings):
@@ -146,10 +143,6 @@ def _printed(
 
         timelines = [timeline(schedule, start, end, now) for schedule in schedules]
         return to_json(schedules_document(timelines, now=now, start=start, end=end, findings=findings))
-    if output == "ics":
-        from reconciler.report.schedules.calendar import schedules_calendar
-
-        return schedules_calendar([timeline(schedule, start, end, now) for schedule in schedules], now=now)
     if output == "svg":
         from reconciler.report.schedules.page import schedule_chart
 

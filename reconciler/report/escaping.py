@@ -1,4 +1,4 @@
-"""Makes users' text harmless for its destination: terminals, where it wraps lines too, Markdown, GitHub workflow commands, XML, JSON, calendars.
+"""Makes users' text harmless for its destination: terminals, where it wraps lines too, Markdown, GitHub workflow commands, XML, JSON.
 Masks values.
 
 File names, field names and values come from anybody who can open a pull request. Control codes, changes of text direction, line
@@ -225,14 +225,6 @@ def json_text(document: str) -> str:
 @lru_cache(maxsize=1024)
 def _json_character(character: str) -> str:
     return json.dumps(character)[1:-1] if unicodedata.category(character) in _INVISIBLE else character
-
-
-def calendar_text(value: str) -> str:
-    """A TEXT value of an iCalendar file (RFC 5545, 3.3.11): nothing ends the value or its line."""
-    text = visible(value, keep="\n")
-    for character, escaped in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\n", "\\n")):
-        text = text.replace(character, escaped)
-    return text
 
 
 def masked_changes(changes: Iterable[FieldChange]) -> tuple[FieldChange, ...]:

@@ -36,7 +36,6 @@ from reconciler.timetable.activity import (
 from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
-_REACHES = (8, 72, 800, LONGEST_GAP)
 """Days to search for the beginning or end of a span, each only if the one before was not enough."""
 _INSTANT = timedelta(microseconds=1)
 """The resolution of `datetime`: added to the end, it makes a half-open span include it."""
@@ -108,28 +107,6 @@ def _outcome_within(schedule: Schedule, spans: Sequence[ScheduleSpan], now: date
             current = span.value
         elif current is not None and span.value != current:
             return _outcome(schedule, current, (span.start, span.value))
-    return None
-
-
-def counts_since(schedule: Schedule, at: datetime) -> datetime | None:
-    """Since when the behavior (or default) that counts at `at` has counted without a break; None: always."""
-    last = seconds_of(at) + 1
-    for days in _REACHES:
-        instants, active = activities(schedule, last - days * DAY, last)
-        begins = first_of_each(winners_of(schedule, active))
-        if len(begins) > 1:
-            return instant_of(int(instants[begins[-1]]))
-    return None
-
-
-def counts_until(schedule: Schedule, at: datetime) -> datetime | None:
-    """When the behavior that counts at `at` (or the default) stops to count; None: never."""
-    first = seconds_of(at)
-    for days in _REACHES:
-        instants, active = activities(schedule, first, first + days * DAY)
-        begins = first_of_each(winners_of(schedule, active))
-        if len(begins) > 1:
-            return instant_of(int(instants[begins[1]]))
     return None
 
 

@@ -1,1 +1,1 @@
-"""Capacity schedules as text, JSON, SVG, HTML, iCalendar and as the manifest itself."""
+"""Capacity schedules as text, JSON, SVG, HTML and as the manifest itself."""

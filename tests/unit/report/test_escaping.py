@@ -153,11 +153,6 @@ def test_a_finding_is_one_workflow_command_and_two_lines_of_text(name: str, word
     assert re.fullmatch(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*", uri)
 
 
-@given(text=TEXTS)
-def test_a_calendar_value_ends_nothing(text: str) -> None:
-    assert re.fullmatch(r"(?:[^;,\\\x00-\x1f]|\\[;,\\n])*", escaping.calendar_text(text))
-
-
 def test_the_title_of_a_page_breaks_at_its_slashes_and_stays_text() -> None:
     """On a telephone `snapshots/production` was broken within a word."""
     page = budget_page([], [], heading="snapshot:a/<b>", now=datetime(2026, 11, 23, tzinfo=UTC), zone=UTC)
