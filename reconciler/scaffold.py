@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from reconciler.manifests.crds import SCHEMA_FILE, editor_line, editor_schema_text
 from reconciler.model.buffers import Buffer
 from reconciler.model.pods import Workload
 from reconciler.model.quantity import CPU, MEMORY
+from reconciler.model.refs import DEFAULT_NAMESPACE
 
 SYSTEM_NAMESPACES = frozenset({"kube-system", "kube-public", "kube-node-lease", "headroom-system"})
 _SHARE, _LEAST = 5, 3
@@ -87,21 +87,18 @@ def repository_files(first: FirstRepository, packaged: Mapping[str, str]) -> dic
     """The text of each file by its path. packaged: the files of `config/scaffold`, likewise."""
     folder = f"clusters/{first.cluster}"
     files = {path.removeprefix("every/"): text for path, text in packaged.items() if path.startswith("every/")}
-    if first.target is None:
-        files[f"{folder}/buffers.yaml"] = editor_line(2) + packaged["buffer-of-pods.yaml"]
-    else:
-        files[f"{folder}/buffers.yaml"] = editor_line(2) + _buffer_of(
-            first.target, packaged["buffer-of-deployment.yaml"]
-        )
+    buffer = "pods" if first.target is None else "deployment"
+    files[f"{folder}/buffers.yaml"] = _named(
+        packaged[f"buffer-of-{buffer}.yaml"] + packaged["schedule.yaml"], first.target
+    )
     if not first.seen:
-        files[f"{folder}/nodepools.yaml"] = editor_line(2) + packaged["nodepools.yaml"]
+        files[f"{folder}/nodepools.yaml"] = packaged["nodepools.yaml"]
     if first.forge is not None:
         files[first.ci_file] = packaged[f"ci/{first.forge}.yaml"].replace("PLANNED_ON", shlex.quote(first.planned_on))
-    named = {
+    return {
         path: text if path.startswith(folder) else text.replace("CLUSTER", first.cluster)
         for path, text in files.items()
     }
-    return {**named, SCHEMA_FILE: editor_schema_text()}
 
 
 def next_steps(first: FirstRepository) -> tuple[str, ...]:
@@ -125,13 +122,16 @@ def next_steps(first: FirstRepository) -> tuple[str, ...]:
     )
 
 
-def _buffer_of(target: Workload, text: str) -> str:
-    words = {
-        "CHUNKS": str(chunks_for(target.replicas or 0)),
-        "TARGET": target.ref.name,
-        "NAMESPACE": _scalar(target.ref.namespace),
-        "NAME": _scalar(target.ref.name),
-    }
+def _named(text: str, target: Workload | None) -> str:
+    """The text with its words in capitals filled in: how many chunks, of what."""
+    words = {"CHUNKS": str(_LEAST), "NAMESPACE": DEFAULT_NAMESPACE}
+    if target is not None:
+        words = {
+            "CHUNKS": str(chunks_for(target.replicas or 0)),
+            "TARGET": target.ref.name,
+            "NAMESPACE": _scalar(target.ref.namespace),
+            "NAME": _scalar(target.ref.name),
+        }
     return re.sub("|".join(words), lambda found: words[found[0]], text)
 
 

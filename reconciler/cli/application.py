@@ -28,7 +28,7 @@ COMMANDS = {
     "release": ("apply", "Hand every held node back, before headroom is removed."),
     "crd": ("schema", "Print headroom's CustomResourceDefinitions."),
     "init": ("init", "Scaffold a capacity repository."),
-    "schema": ("schema", "Print the JSON Schema of an output, or of manifests."),
+    "schema": ("schema", "Print the JSON Schema of an output."),
 }
 """By name: the file of this folder where its function stands, such as `plan_command`, and one line of help."""
 

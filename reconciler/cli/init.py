@@ -34,20 +34,7 @@ def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
     return name
 
 
-class _Init(click.Command):
-    """`headroom init schedule …` is a separate command. `headroom init ./schedule` still means a folder."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        if args[:1] == ["schedule"]:
-            from reconciler.cli.init_schedule import command as schedule
-
-            return schedule.make_context("init schedule", args[1:], parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
-
-
-@click.command("init", cls=_Init)
+@click.command("init")
 @click.argument("folder", default=".")
 @click.option(
     "--name",
@@ -70,11 +57,8 @@ def init_command(*, folder: str, cluster_name: str, forge: str | None, example: 
     Its first buffer is for the largest Deployment of your cluster. Without a cluster, or with --cluster embedded, it is an
     example that plans a node on the embedded one.
 
-    `headroom init schedule` writes a capacity schedule instead (a folder of that name: ./schedule).
-
     \b
         git init capacity && headroom init capacity && cd capacity
-        headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
     """
     from reconciler.files import packaged_tree
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 _FOLDER = files("reconciler.report") / "schemas"
 _SUFFIX = ".json"
-MANIFESTS = "manifests"
 _KINDS = ("Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest")
 
 
@@ -24,23 +23,12 @@ def schema_names() -> list[str]:
 @click.command("schema")
 @click.argument("name", required=False)
 def schema_command(name: str | None) -> None:
-    """Print the JSON Schema of an output, such as plan.v1, or of all manifests (manifests). Without NAME, list the schemas.
-
-    Editors complete and check manifests with the latter: headroom init writes it to .headroom/manifests.schema.json.
-
-    \b
-        headroom schema manifests > .headroom/manifests.schema.json
-    """
+    """Print the JSON Schema of an output, such as plan.v1. Without NAME, list the schemas."""
     if name is None:
-        click.echo("\n".join((*schema_names(), MANIFESTS)))
-        return
-    if name == MANIFESTS:
-        from reconciler.manifests.crds import editor_schema
-
-        click.echo(json.dumps(editor_schema(), indent=2))
+        click.echo("\n".join(schema_names()))
         return
     if name not in schema_names():
-        raise click.UsageError(f"There is no schema {name!r}; there are {', '.join((*schema_names(), MANIFESTS))}.")
+        raise click.UsageError(f"There is no schema {name!r}; there are {', '.join(schema_names())}.")
     click.echo((_FOLDER / f"{name}{_SUFFIX}").read_text(encoding="utf-8"), nl=False)
 
 

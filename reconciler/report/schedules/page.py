@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import zip_longest
 from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -304,8 +303,8 @@ def _about(finding: Finding, broken: Sequence[BrokenDocument]) -> str:
     return "" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
 
 
-def schedule_document(schedule: Schedule, comments: Sequence[str] = ()) -> str:
-    """The MetricsProducer as YAML. comments: a line above each behavior."""
+def schedule_document(schedule: Schedule) -> str:
+    """The MetricsProducer as YAML."""
     lines = [
         "apiVersion: autoscaling.karpenter.sh/v1alpha1",
         "kind: MetricsProducer",
@@ -324,8 +323,7 @@ def schedule_document(schedule: Schedule, comments: Sequence[str] = ()) -> str:
         lines.append("    behaviors: []")
     else:
         lines.append("    behaviors:")
-    for behavior, comment in zip_longest(schedule.behaviors, comments):
-        lines += [f"      # {comment}"] if comment else []
+    for behavior in schedule.behaviors:
         lines.append(f"      - replicas: {behavior.replicas}")
         if behavior.priority:
             lines.append(f"        priority: {behavior.priority}")

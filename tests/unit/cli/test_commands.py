@@ -152,9 +152,7 @@ def test_init_onto_a_file_says_which_and_why(tmp_path: Path) -> None:
 def test_init_of_the_example_names_its_snapshot(tmp_path: Path) -> None:
     done = headroom("init", "--example", "capacity", folder=tmp_path)
     assert "--path clusters/production --cluster embedded:snapshots/production" in done.stdout
-    line = (tmp_path / "capacity" / "clusters" / "production" / "buffers" / "shop.yaml").read_text().partition("\n")[0]
-    assert line == "# yaml-language-server: $schema=../../../.headroom/manifests.schema.json"
-    assert (tmp_path / "capacity" / ".headroom" / "manifests.schema.json").is_file()
+    assert (tmp_path / "capacity" / "clusters" / "production" / "buffers" / "shop.yaml").is_file()
 
 
 @pytest.mark.parametrize(
@@ -303,15 +301,6 @@ def test_two_clusters_at_the_root_are_named(tmp_path: Path) -> None:
     for words in (("--path", "clusters/production"), ("--path", "clusters/staging")):
         assert "several-clusters" not in headroom("plan", "--cluster", "embedded", *words, folder=tmp_path).stdout
     assert "several-clusters" not in headroom("validate", folder=tmp_path).stdout
-
-
-def test_init_gives_editors_the_schema_of_what_it_writes(tmp_path: Path) -> None:
-    assert headroom("init", folder=tmp_path).returncode == 0
-    schema = json.loads((tmp_path / ".headroom" / "manifests.schema.json").read_text())
-    assert schema == json.loads(headroom("schema", "manifests", folder=tmp_path).stdout)
-    text = (tmp_path / "clusters" / "production" / "buffers.yaml").read_text()
-    assert text.startswith("# yaml-language-server: $schema=../../.headroom/manifests.schema.json\n")
-    assert "3 documents in 2 files: 0 errors, 0 warnings" in headroom("validate", folder=tmp_path).stdout
 
 
 def test_the_shell_completes_commands() -> None:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.catalog.karpenter_metrics import parse_scrape
-from reconciler.cli.init_schedule import read_window
 from reconciler.demand.size import declared_priority
 from reconciler.manifests.budgets import allow_windows_of
 from reconciler.manifests.documents.tree import resolve_plain
@@ -181,7 +180,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "priority": lambda text: declared_priority(((PRIORITY_ANNOTATION, text),)),
     "allow-windows": allow_windows_of,
     "YAML": resolve_plain,
-    "words of a schedule": read_window,
     "address": parse_address,
     "metric": lambda text: parse_scrape(
         [f'karpenter_cloudprovider_instance_type_cpu_cores{{instance_type="m"}} {text}']

@@ -13,7 +13,7 @@ from reconciler.forge import FORGES
 from reconciler.forge.forges import kind_of
 from reconciler.manifests.repository.declared import read
 from reconciler.model.buffers import Buffer
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import PodShape, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.scaffold import FirstRepository, candidate, chunks_for, next_steps, repository_files
 from tests.builders import buffer, deployment
@@ -21,6 +21,7 @@ from tests.builders import buffer, deployment
 # The files of a first repository: what they hold, and what their CI does.
 
 PACKAGED = packaged_tree("config/scaffold")
+FOLLOWING = "  annotations: {headroom.dev/replicas-from: business-hours}\n"
 
 
 def files_of(first: FirstRepository) -> dict[str, str]:
@@ -32,7 +33,6 @@ def test_without_a_cluster_there_is_a_node_pool_too() -> None:
         "README.md",
         ".pre-commit-config.yaml",
         ".sourceignore",
-        ".headroom/manifests.schema.json",
         "clusters/west/buffers.yaml",
         "clusters/west/nodepools.yaml",
     }
@@ -48,6 +48,18 @@ def test_the_buffer_is_the_deployments_whatever_that_is_called(namespace: str, n
     assert (buffer.target, buffer.replicas) == (target.ref, 8)
     assert (buffer.ref.namespace, buffer.ref.name) == (namespace, name)
     assert f"8 more pods of the Deployment `{name}`" in files["clusters/west/buffers.yaml"]
+
+
+@pytest.mark.parametrize("target", [None, deployment("web", namespace="shop", replicas=40)])
+def test_the_schedule_below_the_buffer_is_a_comment_that_can_be_taken_in(target: Workload | None) -> None:
+    text = files_of(FirstRepository("west", seen=True, target=target))["clusters/west/buffers.yaml"]
+    buffers, _, schedule = text.partition("# ---\n")
+    assert read({"buffers.yaml": text.encode()}).schedules == ()
+    both = f"{buffers}---\n{schedule.replace('# ', '')}"
+    declared = read({"buffers.yaml": both.replace("  name: web\n", f"  name: web\n{FOLLOWING}", 1).encode()})
+    assert {finding.code for finding in declared.findings} <= {"not-in-repository"}
+    assert declared.schedules[0].behaviors[0].replicas == declared.buffers[0].replicas
+    assert declared.schedules[0].ref.namespace == declared.buffers[0].ref.namespace
 
 
 @pytest.mark.parametrize("forge", FORGES)
