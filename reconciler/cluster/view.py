@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from operator import itemgetter
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -89,11 +90,14 @@ class ViewStore:
         self._values: dict[Key, dict[Key, Value]] = {NODES.key: {}}
         self._gaps: dict[tuple[str, ...], str] = {}
         self._apis: Mapping[Key, tuple[str, ...]] = {}
-        self._shapes = ShapePool()
         self._made: dict[str, Any] = {}
         self._revision = 0
         self._room_taken = self._room_came = 0
         self._view: ClusterView | None = None
+
+    @cached_property
+    def _shapes(self) -> ShapePool:
+        return ShapePool()
 
     def put(self, resource: Resource, body: Body) -> bool:
         """Takes an added or changed object; returns whether the next view differs."""

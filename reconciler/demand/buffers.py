@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
@@ -34,6 +34,7 @@ from reconciler.model import codes
 from reconciler.model.buffers import (
     MOST_CHUNKS,
     ONE_SHOTS_KEY,
+    SHRINK_AFTER,
     TOO_MANY_CHUNKS,
     TOO_MANY_HINT,
     Buffer,
@@ -114,6 +115,7 @@ def buffer_demands(
     dialect: Dialect,
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
+    shrink_after: timedelta = SHRINK_AFTER,
     cache: PassCache | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
@@ -129,7 +131,7 @@ def buffer_demands(
         pods=view.pods,
         live_pods=LivePods(view.pods),
         absence_of=declared.absence_of,
-        shares=RunningShares(view, declared.node_pools, cache, now),
+        shares=RunningShares(view, declared.node_pools, cache, now, shrink_after),
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.provisioning_requests import request_demands
 from reconciler.demand.size import Dialect
 from reconciler.model.autoscalers import ServingAutoscaler, serving_autoscaler
-from reconciler.model.buffers import MOST_CHUNKS, Fulfilment, balloon_of, balloon_ref
+from reconciler.model.buffers import MOST_CHUNKS, SHRINK_AFTER, Fulfilment, balloon_of, balloon_ref
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding
@@ -139,6 +139,7 @@ def demands(
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
     requests: RequestRules | None = None,
+    shrink_after: timedelta = SHRINK_AFTER,
     cache: PassCache | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). The second result is the
@@ -155,7 +156,13 @@ def demands(
     if now is not None and (declared.provisioning_requests or view.pods):  # a pod may name one that is not there
         asked, of_requests = request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(
-        declared, view, dialect=dialect, instance_types=instance_types, now=now, cache=cache
+        declared,
+        view,
+        dialect=dialect,
+        instance_types=instance_types,
+        now=now,
+        shrink_after=shrink_after,
+        cache=cache,
     )
     pods = _of_no_request(pending_demands(view, include_pending=include_pending), asked)
     ordered = sorted((*asked, *_kept_from(asked, buffers)), key=_ORDER)

@@ -95,7 +95,7 @@ def keeping(situation: Situation) -> Keeping:
     Headroom stands down for a known autoscaler, but not where the buffer asks for something else by its annotation.
     """
     asked = asked_for(situation.buffer)
-    autoscaler = serving_autoscaler(situation.live)
+    autoscaler = None if situation.live is None else serving_autoscaler(situation.live)
     wanted = asked or (Fulfilment.NATIVE if autoscaler is not None else situation.buffer.default_fulfilment)
     if wanted is Fulfilment.NATIVE and situation.buffer.ref.kind != CAPACITY_BUFFER_KIND:
         return Keeping()  # no autoscaler knows the kind, so that nobody else would keep it
@@ -108,10 +108,11 @@ def keeping(situation: Situation) -> Keeping:
 
 
 def _placeholder(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keeping:
+    if autoscaler is None and not _awaits_answer(situation.live, situation.now):
+        return Keeping()
     if autoscaler is None:
         said = str(condition_of(situation.live, FULFILMENT).get("message", ""))
-        is_waiting = _awaits_answer(situation.live, situation.now)
-        return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, said) if is_waiting else None)
+        return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, said))
     message = f"headroom keeps this buffer as it asks for, but {autoscaler.name} serves it too"
     return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, message), autoscaler=autoscaler)
 

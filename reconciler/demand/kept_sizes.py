@@ -40,7 +40,6 @@ from reconciler.model.buffers import (
     share_key,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SUSPEND_ANNOTATION
@@ -116,13 +115,20 @@ class RunningPods:
 class RunningShares:
     """The shares of one pass. The pods are looked at only if some buffer is a share of them, and then once for all buffers.
 
-    now: by the cluster's clock; None to ask for what the pods need now, whatever was before.
+    now: by the cluster's clock; None to ask for what the pods need now, whatever was before. shrink_after: how long the share must be less
+    before its buffer shrinks.
     """
 
     def __init__(
-        self, view: ClusterView, node_pools: Iterable[NodePool], cache: PassCache, now: datetime | None
+        self,
+        view: ClusterView,
+        node_pools: Iterable[NodePool],
+        cache: PassCache,
+        now: datetime | None,
+        shrink_after: timedelta,
     ) -> None:
         self._view, self._node_pools, self._cache, self._now = view, node_pools, cache, now
+        self._shrink_after = shrink_after
         self._read: _Read | None = None
 
     def of(self, buffer: Buffer, pods: PodsOf, chunk: Resources) -> Share:
@@ -148,7 +154,7 @@ class RunningShares:
         before = known if known is not None and known.rule == rule else RememberedShare(rule, count)
         # Pods that could not be read may run all the same.
         least = 0 if self._view.complete else before.chunks
-        return _kept(share, before.after(max(count, least), self._now, buffer.shrink_after), buffer.shrink_after)
+        return _kept(share, before.after(max(count, least), self._now, self._shrink_after), self._shrink_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +197,6 @@ def _kept(share: Share, record: RememberedShare, shrink_after: timedelta) -> Sha
     until, after = f"{shrinks_at:%Y-%m-%d %H:%M:%S} UTC", format_duration(shrink_after)
     fact = f"{record.size:,} until {until}, since it shrinks after {after} of less (buffers.shrinkAfter)"
     return replace(share, count=record.size, facts=(*share.facts, fact), record=record, shrinks_at=shrinks_at)
-
-
-def with_shrink_after(declared: Declared, shrink_after: timedelta) -> Declared:
-    """The declared objects with the setting for buffers that are a share; the same ones where it is the default or there are none."""
-    buffers = tuple(
-        replace(item, shrink_after=shrink_after) if item.annotation(PERCENT_OF_ANNOTATION) is not None else item
-        for item in declared.buffers
-    )
-    return declared if buffers == declared.buffers else replace(declared, buffers=buffers)
 
 
 def share_asked(buffer: Buffer) -> PodsOf | Unresolved | None:

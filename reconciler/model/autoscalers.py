@@ -48,9 +48,9 @@ class ServingAutoscaler:
     answers: bool = False
 
 
-def serving_autoscaler(live: LiveObject | None) -> ServingAutoscaler | None:
+def serving_autoscaler(live: LiveObject) -> ServingAutoscaler | None:
     """The known autoscaler that owns fields of the status; of several the last writer. Autoscalers serve only CapacityBuffers."""
-    if live is None or live.ref.kind != CAPACITY_BUFFER_KIND:
+    if live.ref.kind != CAPACITY_BUFFER_KIND:
         return None
     serving = [
         _serving(live, manager)

@@ -208,8 +208,6 @@ class Buffer:
     status_conditions: tuple[Condition, ...] = field(default=())
     default_fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     """Who keeps it if it has no annotation that says so: the setting's value."""
-    shrink_after: timedelta = SHRINK_AFTER
-    """Of a share of running pods: how long it must have been less before the buffer shrinks, by the setting."""
     refill: str = RECREATE
     """`spec.refillStrategy`, or what the annotation `headroom.dev/one-shot` says."""
     fill_deadline: timedelta | None = None

@@ -336,5 +336,6 @@ def _records(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pr
     others = {key: value for key, value in facts.view.inventory.records.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.records(created, deleted, facts.cluster_now)
-    left = departure_records(with_claims(facts.departures, created, facts.cluster_now))
-    return dict(sorted((others | launches | dict(pruning.records) | left).items()))
+    if facts.departures:
+        others |= departure_records(with_claims(facts.departures, created, facts.cluster_now))
+    return dict(sorted((others | launches | dict(pruning.records)).items()))

@@ -28,7 +28,7 @@ from reconciler.demand.combine import (
     without_waiting_balloons,
 )
 from reconciler.demand.fulfilment import with_default_fulfilment
-from reconciler.demand.kept_sizes import suspended_buffers, with_shrink_after
+from reconciler.demand.kept_sizes import suspended_buffers
 from reconciler.demand.schedules import follow_schedules
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
@@ -150,7 +150,6 @@ class FindDemand:
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
         effective = with_default_fulfilment(followed.effective, self.fulfilment)
-        effective = with_shrink_after(effective, self.shrink_after)
         found, findings = demands(
             effective,
             state.view,
@@ -159,6 +158,7 @@ class FindDemand:
             instance_types=state.instance_types,
             now=state.cluster_now,
             requests=self.requests,
+            shrink_after=self.shrink_after,
             cache=self.cache,
         )
         found = with_leaving(found, state.prepared.leaving)

@@ -24,7 +24,7 @@ from reconciler.model.declared import Declared, located
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.nodes import node_claim_ref
 from reconciler.model.refs import ObjectRef, counted
-from reconciler.model.remembered import REQUESTS_KEY
+from reconciler.model.remembered import REQUESTS_KEY, PassCache
 from reconciler.model.schedules import Edge
 from reconciler.model.view import Manifest
 from reconciler.outlook import Outlook
@@ -36,7 +36,7 @@ from reconciler.render.templates import TemplateSource
 from reconciler.render.writes import node_pool_document, render_writes
 from reconciler.stages.state import PassState, Rules
 from reconciler.summary.events import events, request_events
-from reconciler.summary.statuses import SettledStatuses, status_writes
+from reconciler.summary.statuses import status_writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Render:
     phase: ClassVar[str] = "render"
 
     templates: TemplateSource
-    settled: SettledStatuses = field(default_factory=SettledStatuses)
+    cache: PassCache = field(default_factory=PassCache)
 
     def run(self, state: PassState) -> PassState:
         """Raises `Stalled` when the checker rejects the placement: nothing of it may be written. Nothing is rendered while suspended."""
@@ -116,7 +116,7 @@ class Render:
             templates=state.templates or self.templates.of(state.tree.files),
             read_document=read_rendered,
         )
-        statuses = status_writes(plan, state.view, state.now, self.settled)
+        statuses = status_writes(plan, state.view, state.now, self.cache)
         return replace(state, writes=(*rendered.writes, *statuses), unrendered=(*state.unrendered, *rendered.failures))
 
 

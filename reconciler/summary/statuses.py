@@ -20,7 +20,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.marks import is_own
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.provisioning_requests import Phase
-from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import PassCache
 from reconciler.model.schedules import ScheduleOutcome, schedule_ref_of
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.buffers.keeping import also_served
@@ -80,37 +80,16 @@ def schedule_status(outcome: ScheduleOutcome, live: LiveObject) -> ApplyStatus |
     )
 
 
-class SettledStatuses:
-    """Outcomes of buffers whose objects had the right status in the previous pass. While object and outcome are the same, they still
-    have."""
-
-    def __init__(self) -> None:
-        self._before: dict[ObjectRef, tuple[DemandOutcome, LiveObject]] = {}
-        self._now: dict[ObjectRef, tuple[DemandOutcome, LiveObject]] = {}
-
-    def begin(self) -> None:
-        """Begins another pass."""
-        self._before, self._now = self._now, {}
-
-    def status(self, outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
-        """The same as `buffer_status`, from memory where possible."""
-        said = (outcome, live)
-        if self._before.get(live.ref) != said:
-            write = buffer_status(outcome, live, now)
-            if (
-                write is not None or outcome.demand.autoscaler is not None
-            ):  # next to an autoscaler it depends on the time
-                return write
-        self._now[live.ref] = said
-        return None
-
-
 def status_writes(
-    plan: Plan, view: ClusterView, now: datetime, settled: SettledStatuses | None = None
+    plan: Plan, view: ClusterView, now: datetime, cache: PassCache | None = None
 ) -> tuple[ApplyStatus, ...]:
     """The status of every demand and schedule whose object is in the cluster, stays there, and has another status."""
-    settled = settled or SettledStatuses()
-    settled.begin()
+    cache = cache or PassCache()
+    cache.begin()
+
+    def of_buffer(outcome: DemandOutcome, live: LiveObject) -> ApplyStatus | None:
+        return buffer_status(outcome, live, now)
+
     leaving = {change.ref for change in plan.objects if change.action is Action.DELETE}
     writes = []
     for outcome in plan.demands:
@@ -119,8 +98,12 @@ def status_writes(
             continue
         live = view.objects.get(outcome.demand.ref)
         if live is not None and live.ref not in leaving:
-            status = settled.status if request is None else request_status
-            writes.append(status(outcome, live, now))
+            if request is not None:
+                writes.append(request_status(outcome, live, now))
+            elif outcome.demand.autoscaler is not None:  # next to an autoscaler the status depends on the time
+                writes.append(buffer_status(outcome, live, now))
+            else:
+                writes.append(cache.once(live.ref, of_buffer, outcome, live))
     for schedule in plan.schedules:
         live = view.objects.get(schedule_ref_of(schedule.namespace, schedule.name))
         if live is not None and live.ref not in leaving:

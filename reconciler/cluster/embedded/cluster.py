@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ from reconciler.cluster.embedded.provisioner import Provisioner, StaticPools
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import SERVED, Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
-from reconciler.cluster.embedded.world import Market, World
+from reconciler.cluster.embedded.world import Controller, Market, World
 from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource
 from reconciler.cluster.snapshot.files import read_snapshot
 from reconciler.manifests.instance_types import gpu_instance_types, synthetic_instance_types
@@ -74,16 +75,11 @@ class EmbeddedCluster:
             now=clock.now(),
             market=Market(types),
             inventory=inventory or InventoryParent(),
+            controllers=self._controllers,
             makes_namespaces=makes_namespaces,
         )
-        self._karpenter = Karpenter(self._world, delays or Delays())
-        scheduler = Scheduler(self._world)
-        provisioner = Provisioner(self._world, scheduler)
-        consolidation = Consolidation(self._world, provisioner)
-        self._world.controllers += [Workloads(self._world), scheduler, self._karpenter, consolidation]
-        self._world.controllers.append(StaticPools(self._world))
-        if provisions_pending:
-            self._world.controllers.append(provisioner)
+        self._delays = delays or Delays()
+        self._provisions_pending = provisions_pending
         self.serve()
 
     @classmethod
@@ -189,6 +185,17 @@ class EmbeddedCluster:
             self._world.views.set_apis({key: resource.versions[:1] for key, resource in served.items()})
 
     # Inside
+
+    @cached_property
+    def _karpenter(self) -> Karpenter:
+        return Karpenter(self._world, self._delays)
+
+    def _controllers(self) -> tuple[Controller, ...]:
+        scheduler = Scheduler(self._world)
+        provisioner = Provisioner(self._world, scheduler)
+        consolidation = Consolidation(self._world, provisioner)
+        nodes = (Workloads(self._world), scheduler, self._karpenter, consolidation, StaticPools(self._world))
+        return (*nodes, provisioner) if self._provisions_pending else nodes
 
     def _write(self, write: Write, *, dry_run: bool) -> bool:
         store, owner = self._world.store, Manager(OWN_MANAGER)

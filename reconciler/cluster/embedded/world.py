@@ -7,10 +7,10 @@ with its own clock sees the same as a demo in real time.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, Protocol
 
@@ -34,11 +34,17 @@ class Market:
 
     def __init__(self, instance_types: Iterable[InstanceType]) -> None:
         self.instance_types = tuple(sorted(instance_types, key=lambda item: item.name))
-        self._room = {item.name: item.allocatable for item in self.instance_types}
         self._sold_out: set[tuple[str, str, str]] = set()
-        # Controllers ask the same of each NodePool again and again.
+
+    @cached_property
+    def _room(self) -> dict[str, Resources]:
+        return {item.name: item.allocatable for item in self.instance_types}
+
+    @cached_property
+    def _options(self) -> Callable[[tuple[Requirement, ...], tuple[tuple[str, str], ...]], list[LaunchOption]]:
+        """Controllers ask the same of each NodePool again and again."""
         options = LaunchOptions(self.instance_types)
-        self._options = lru_cache(maxsize=256)(lambda wanted, labels: options.admitted(wanted, dict(labels)))
+        return lru_cache(maxsize=256)(lambda wanted, labels: options.admitted(wanted, dict(labels)))
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
         offer = (instance_type, zone, capacity_type)
@@ -109,13 +115,20 @@ class World:
     """Not thread-safe: the embedded cluster guards it."""
 
     def __init__(
-        self, *, now: datetime, market: Market, inventory: InventoryParent, makes_namespaces: bool = False
+        self,
+        *,
+        now: datetime,
+        market: Market,
+        inventory: InventoryParent,
+        controllers: Callable[[], Sequence[Controller]],
+        makes_namespaces: bool = False,
     ) -> None:
+        """controllers: makes them, once there is an object."""
         self.now = now
         self.market = market
         self.views = ViewStore(inventory, catalog=market.instance_types)
         self.store = ObjectStore(lambda: self.now, self._noticed, makes_namespaces=makes_namespaces)
-        self.controllers: list[Controller] = []
+        self._make_controllers = controllers
         self.events: dict[Event, RecordedEvent] = {}
         self.view_changed = False
         self._timers: list[tuple[datetime, int, Callable[[], None]]] = []
@@ -124,6 +137,10 @@ class World:
         self._settled = True
         self._seen = _Picture((), ())
         self._busy: tuple[tuple[Pod, ...], set[str | None]] = ((), set())
+
+    @cached_property
+    def _controllers(self) -> Sequence[Controller]:
+        return self._make_controllers()
 
     def at(self, time: datetime, action: Callable[[], None]) -> None:
         """Schedules an action. With the present time it runs in this instant, after everything else has settled."""
@@ -156,7 +173,7 @@ class World:
             if self._settled:
                 return
             self._settled = True
-            for controller in self.controllers:
+            for controller in self._controllers:
                 controller.reconcile()
         raise Transient(
             "the controllers of the embedded cluster undo each other's work",
@@ -215,7 +232,7 @@ class World:
                 else self.views.put(resource, after)
             )
             self.view_changed = self.view_changed or changed
-        for controller in self.controllers:
+        for controller in self._controllers:
             controller.notice(ref, before, after)
 
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.kept_sizes import with_shrink_after
 from reconciler.demand.resolve import READY
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import BALLOON_LABEL, BALLOON_PRIORITY_CLASS, Buffer
@@ -188,9 +187,11 @@ class Life:
         self.template = small()
 
     def after(self, minutes: float, pods: int, **others: object) -> Demand:
-        declared = with_shrink_after(Declared(buffers=(self.buffer,), workloads=(self.template,)), self.shrink_after)
+        declared = Declared(buffers=(self.buffer,), workloads=(self.template,))
         now = view(running(pods), inventory=Inventory(records=self.memory), **others)
-        (demand,), _ = buffer_demands(declared, now, dialect=Dialect.KARPENTER, now=NOON + timedelta(minutes=minutes))
+        at = NOON + timedelta(minutes=minutes)
+        after = self.shrink_after
+        (demand,), _ = buffer_demands(declared, now, dialect=Dialect.KARPENTER, now=at, shrink_after=after)
         self.memory = share_records([demand], now)
         return demand
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from reconciler.model.autoscalers import CORRECTED_AFTER, ServingAutoscaler
-from reconciler.model.changes import ApplyStatus, DemandOutcome
+from reconciler.model.changes import ApplyStatus, DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.view import LiveObject
-from reconciler.summary.statuses import SettledStatuses, buffer_status
+from reconciler.model.remembered import PassCache
+from reconciler.model.view import ClusterView, LiveObject
+from reconciler.summary.statuses import buffer_status, status_writes
 from tests import builders
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -34,13 +35,14 @@ def settled() -> LiveObject:
     return live(write.status)
 
 
-def said(memory: SettledStatuses, result: DemandOutcome, on: LiveObject, hours: int) -> ApplyStatus | None:
-    memory.begin()
-    return memory.status(result, on, NOON + timedelta(hours=hours))
+def said(cache: PassCache, result: DemandOutcome, on: LiveObject, hours: int) -> ApplyStatus | None:
+    now = NOON + timedelta(hours=hours)
+    writes = status_writes(Plan(None, now, (result,)), ClusterView(objects={on.ref: on}), now, cache)
+    return next(iter(writes), None)
 
 
 def test_another_outcome_or_object_is_looked_at_again() -> None:
-    memory, there = SettledStatuses(), settled()
+    memory, there = PassCache(), settled()
     assert said(memory, outcome(), there, 0) is None
     assert said(memory, outcome(LESS), there, 1) is not None
     assert said(memory, outcome(), there, 2) is None
@@ -51,10 +53,8 @@ def test_another_outcome_or_object_is_looked_at_again() -> None:
 def test_beside_an_autoscaler_time_alone_decides() -> None:
     """What it wrote is corrected after a while, and not before."""
     wrote = ServingAutoscaler("Karpenter", "karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON)
-    memory, theirs = (
-        SettledStatuses(),
-        replace(live({"replicas": 2}), managers={"karpenter": frozenset({"status.replicas"})}),
-    )
+    memory = PassCache()
+    theirs = replace(live({"replicas": 2}), managers={"karpenter": frozenset({"status.replicas"})})
     assert said(memory, outcome(autoscaler=wrote), theirs, 0) is None
     assert timedelta(hours=1) > CORRECTED_AFTER
     assert said(memory, outcome(autoscaler=wrote), theirs, 1) is not None
