@@ -42,9 +42,8 @@ class FieldChange:
 class ObjectChange:
     """A manifest from Git to be applied, or an object of headroom's to be deleted because Git no longer has it.
 
-    force: these fields were changed in the cluster since headroom applied them, and headroom takes them back. rendered: what the
-    repository's own template makes of a Deployment of balloon pods; None where the packaged one is used. An update without a manifest
-    only sets the annotation in `changes`: the object belongs to another inventory.
+    force: these fields were changed in the cluster since headroom applied them, and headroom takes them back. An update
+    without a manifest only sets the annotation in `changes`: the object belongs to another inventory.
     """
 
     ref: ObjectRef
@@ -54,7 +53,6 @@ class ObjectChange:
     position: SourcePosition | None = None
     reason: str = ""
     force: bool = False
-    rendered: Manifest | None = None
 
 
 @dataclass(frozen=True, slots=True)

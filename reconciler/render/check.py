@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from difflib import get_close_matches
 from functools import partial
 
 from reconciler.model import codes
-from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
@@ -23,21 +21,16 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import Manifest
-from reconciler.render.allowed import SYSTEM_NAMESPACES
 from reconciler.render.templates import SUFFIX, DocumentTemplates, RenderProcess, TemplateFailed, TemplateSource
 from reconciler.render.writes import (
-    BALLOON_TEMPLATE,
     NODE_CLAIM_TEMPLATE,
     NODE_POOL_TEMPLATE,
     ReadDocument,
-    balloon_document,
     node_claim_document,
     node_pool_document,
 )
 
-RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE, BALLOON_TEMPLATE)
-_ALIKE = 0.8
-"""The least likeness of a name that is taken for a misspelt one of these."""
+RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE)
 
 
 def findings_of_files(
@@ -78,12 +71,10 @@ def _templates_folder(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CheckedTemplates:
-    """Findings about a repository's templates. unrendered: those of the given objects that cannot be rendered. balloons: what its own
-    template makes of each Deployment of balloon pods."""
+    """Findings about a repository's templates. unrendered: those of the given objects that cannot be rendered."""
 
     findings: tuple[Finding, ...] = ()
     unrendered: Mapping[ObjectRef, Invalid] = field(default_factory=dict)
-    balloons: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
 
 
 def checked_for_plan(
@@ -96,9 +87,7 @@ def checked_for_plan(
         read_document,
         creations=[(creation, pools[creation.planned.node_pool]) for creation in plan.node_claims.create],
         changes=[
-            change
-            for change in plan.objects
-            if change.ref.kind in ("NodePool", DEPLOYMENT_KIND) and change.action is not Action.DELETE
+            change for change in plan.objects if change.ref.kind == "NodePool" and change.action is not Action.DELETE
         ],
     )
 
@@ -112,45 +101,25 @@ def checked_templates(
 ) -> CheckedTemplates:
     """Findings from rendering representative objects and the given creations and changes, one for each place."""
     strays = tuple(_stray(path, templates.folder) for path in templates.strays)
-    changes = tuple(changes)
-    if not templates.own and not any(_is_of_the_system(change) for change in changes):
+    if not templates.own:
         return CheckedTemplates(strays)
     failures: list[tuple[Invalid, str]] = []
     unrendered: dict[ObjectRef, Invalid] = {}
-    balloons: dict[ObjectRef, Manifest] = {}
     for name, ref, render in _renderings(templates, read_document, creations, changes):
         try:
-            written = render()
+            render()
         except Invalid as failure:
+            failures.append((failure, name))
             if ref is not None:
                 unrendered[ref] = failure
-            if name in templates.own:
-                failures.append((failure, name))
-        else:
-            if ref is not None and name == BALLOON_TEMPLATE:
-                balloons[ref] = written
     findings = {finding.position: finding for finding in reversed([_finding(templates, *item) for item in failures])}
-    refused = [
-        _refused(change, unrendered[change.ref])
-        for change in changes
-        if _is_of_the_system(change) and change.ref in unrendered
+    unused = [
+        _unused(templates, name)
+        for name in templates.own
+        if name not in RENDERED and not any(name in text for text in templates.own.values())
     ]
-    others = [name for name in templates.own if name not in RENDERED]
-    misspelt = [
-        _misspelt(templates, name, meant) for name in others for meant in get_close_matches(name, RENDERED, 1, _ALIKE)
-    ]
-    ordered = sorted((*findings.values(), *refused, *misspelt, *strays), key=lambda finding: finding.sort_key)
-    return CheckedTemplates(tuple(ordered), unrendered, balloons)
-
-
-def _is_of_the_system(change: ObjectChange) -> bool:
-    """Whether these are balloon pods in a namespace of the cluster's own, which no template may make."""
-    return change.ref.kind == DEPLOYMENT_KIND and change.ref.namespace in SYSTEM_NAMESPACES
-
-
-def _refused(change: ObjectChange, failure: Invalid) -> Finding:
-    """A finding at the buffer, since no template has to be mended."""
-    return codes.TEMPLATE_FAILED.finding(failure.message, position=change.position, ref=change.ref, hint=failure.hint)
+    ordered = sorted((*findings.values(), *unused, *strays), key=lambda finding: finding.sort_key)
+    return CheckedTemplates(tuple(ordered), unrendered)
 
 
 def _renderings(
@@ -173,18 +142,6 @@ def _renderings(
         for change in changes:
             if change.ref.kind == "NodePool":
                 yield pool, change.ref, partial(node_pool_document, templates, change, read_document)
-    yield from _balloon_renderings(templates, read_document, changes)
-
-
-def _balloon_renderings(
-    templates: DocumentTemplates, read_document: ReadDocument, changes: Iterable[ObjectChange]
-) -> Iterator[tuple[str, ObjectRef | None, Callable[[], Manifest]]]:
-    if BALLOON_TEMPLATE in templates.own:
-        for made_up in representative_balloons():
-            yield BALLOON_TEMPLATE, None, partial(balloon_document, templates, made_up, read_document)
-    for change in changes:
-        if change.ref.kind == DEPLOYMENT_KIND and (BALLOON_TEMPLATE in templates.own or _is_of_the_system(change)):
-            yield BALLOON_TEMPLATE, change.ref, partial(balloon_document, templates, change, read_document)
 
 
 def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Finding:
@@ -200,11 +157,11 @@ def _stray(path: str, folder: str) -> Finding:
     )
 
 
-def _misspelt(templates: DocumentTemplates, name: str, meant: str) -> Finding:
+def _unused(templates: DocumentTemplates, name: str) -> Finding:
     return codes.TEMPLATE_NOT_USED.finding(
-        f"no document is rendered from template {name}",
+        f"no document is rendered from template {name}, and no other template names it",
         position=templates.position(name),
-        hint=f'did you mean "{meant}"?',
+        hint=f"headroom renders {' and '.join(RENDERED)}, and what these include",
     )
 
 
@@ -280,45 +237,8 @@ def representative_changes() -> tuple[ObjectChange, ...]:
     )
 
 
-def representative_balloons() -> tuple[ObjectChange, ...]:
-    """Deployments of balloon pods: one with everything that a pod may have, and one with requests only."""
-    full = {
-        "nodeSelector": {"disk": "ssd"},
-        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
-        "affinity": {"podAntiAffinity": {}},
-        "containers": [
-            {
-                "name": "balloon",
-                "image": "registry.k8s.io/pause:3.10",
-                "resources": {"requests": {"cpu": "1"}},
-                "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}],
-            }
-        ],
-        "priorityClassName": "headroom-balloon",
-    }
-    bare = {"containers": [{"name": "balloon", "image": "pause", "resources": {"requests": {}}}]}
-    return tuple(_balloon(name, pod) for name, pod in (("full", full), ("bare", bare)))
-
-
-def _balloon(name: str, pod: Manifest) -> ObjectChange:
-    ref = ObjectRef("apps", "Deployment", "shop", f"balloon-capacitybuffer-{name}")
-    labels = {"headroom.dev/balloon": ref.name}
-    manifest: Manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": labels},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
-    return ObjectChange(ref, Action.CREATE, manifest=manifest)
-
-
 ANY_NODE_CLAIM = node_claim_ref("every placeholder")
 """Stands for all placeholders, which are rendered from one template."""
-ANY_BALLOON = ObjectRef("apps", "Deployment", "", "every balloon")
 
 
 def rendered_pairs(
@@ -327,13 +247,11 @@ def rendered_pairs(
     manifests: Iterable[DeclaredManifest],
     read_document: ReadDocument,
 ) -> Iterator[tuple[ObjectRef, Manifest, Manifest]]:
-    """NodePools of both revisions, a placeholder and balloon pods, as each side renders them. What cannot be rendered is already a finding."""
+    """NodePools of both revisions, and a placeholder, as each side renders them. What cannot be rendered is already a finding."""
     if before.own == after.own:
         return
     creation, pool = representative_creations()[0]
-    (balloon, _) = representative_balloons()
     renderings: list[tuple[ObjectRef, Callable[[DocumentTemplates], Manifest]]] = [
-        (ANY_BALLOON, lambda templates: balloon_document(templates, balloon, read_document)),
         (ANY_NODE_CLAIM, lambda templates: node_claim_document(templates, creation, pool, read_document)),
     ]
     for item in manifests:

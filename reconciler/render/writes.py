@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.changes import (
     Action,
     Annotate,
@@ -52,12 +51,11 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView, Manifest
-from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool
+from reconciler.render.allowed import check_node_claim, check_node_pool
 from reconciler.render.templates import DocumentTemplates
 
 NODE_CLAIM_TEMPLATE = "nodeclaim.yaml.j2"
 NODE_POOL_TEMPLATE = "nodepool.yaml.j2"
-BALLOON_TEMPLATE = "balloon.yaml.j2"
 
 ReadDocument = Callable[[str, str, Manifest], Manifest]
 """(name for messages, rendered text, what was rendered) → the validated manifest; raises `Invalid`."""
@@ -162,8 +160,6 @@ def _object_write(
     manifest = change.manifest
     if change.ref.kind == "NodePool":
         manifest = node_pool_document(templates, change, read_document)
-    elif change.ref.kind == DEPLOYMENT_KIND:
-        manifest = balloon_document(templates, change, read_document)
     annotations = manifest.get("metadata", {}).get("annotations") or {}
     return Apply(
         change.ref, manifest, change.reason, force=change.force or annotations.get(MODE_ANNOTATION) == "Override"
@@ -176,13 +172,6 @@ def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_
     text = templates.render(NODE_POOL_TEMPLATE, {"manifest": declared, "action": str(change.action)})
     manifest = _read(read_document, change.ref, text, declared)
     check_node_pool(change.ref, declared, manifest)
-    return manifest
-
-
-def balloon_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
-    """The Deployment of balloon pods from its template. Raises `Invalid`, also if the template wrote more than a balloon may have."""
-    manifest = _read(read_document, change.ref, templates.render(BALLOON_TEMPLATE, _balloon_context(change)))
-    check_balloon(change.ref, change.manifest or {}, manifest)
     return manifest
 
 
@@ -289,19 +278,3 @@ def _requirement(requirement: Requirement) -> dict[str, Any]:
 
 def _taint(taint: Taint) -> dict[str, str]:
     return {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
-
-
-def _balloon_context(change: ObjectChange) -> dict[str, Any]:
-    """For `balloon.yaml.j2`: the parts of the Deployment. pod: its pod's spec except the container."""
-    manifest: dict[str, Any] = dict(change.manifest or {})
-    spec = manifest["spec"]
-    pod = dict(spec["template"]["spec"])
-    (container,) = pod.pop("containers")
-    return {
-        "metadata": manifest["metadata"],
-        "replicas": spec["replicas"],
-        "selector": spec["selector"],
-        "labels": spec["template"]["metadata"]["labels"],
-        "pod": pod,
-        "container": {"ports": [], **container},
-    }

@@ -55,9 +55,8 @@ class MakePlan:
         if checked.unrendered:
             plan = make_plan(facts, self.rules, {ref: item.message for ref, item in checked.unrendered.items()})
         findings = located((*plan.findings, *checked.findings), state.repository.manifests)
-        objects = tuple(replace(change, rendered=checked.balloons.get(change.ref)) for change in plan.objects)
         findings = tuple(sorted(findings, key=lambda finding: finding.sort_key))
-        plan = replace(plan, objects=objects, findings=findings, waits=state.waits)
+        plan = replace(plan, findings=findings, waits=state.waits)
         outlook = None if state.outlook is None else replace(state.outlook, new_node_pools=plan.new_node_pools)
         refused = tuple(
             WriteResult(Apply(ref, {}), Outcome.REFUSED, failure.with_hint)

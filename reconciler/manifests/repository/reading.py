@@ -207,7 +207,6 @@ def _broken(inspection: Inspection, kind: Kind) -> ReadDocument:
     return ReadDocument(inspection.document, kind, inspection.ref, findings=findings, broken=True)
 
 
-_DEPLOYMENT = "Deployment"
 _LONGEST_SHOWN = 40
 """How many characters to quote if a template did not write a document."""
 
@@ -229,8 +228,6 @@ def read_rendered(name: str, text: str, declared: Manifest | None = None) -> Man
     document = loaded.documents[0]
     if document.kind == "NodeClaim":
         return _node_claim(name, document)
-    if document.kind == _DEPLOYMENT:
-        return _deployment(name, document)
     read = read_document(document)
     _refuse(name, _findings_of(read, declared or {}))
     if read.manifest is None:
@@ -249,12 +246,6 @@ def _node_claim(name: str, document: Document) -> Manifest:
     check_structure(inspection, "node_claim", body)
     _refuse(name, (*inspection.findings, *inspection.doubts))
     return body
-
-
-def _deployment(name: str, document: Document) -> Manifest:
-    """The Deployment of balloon pods, the only one that headroom applies. It is read as a workload to find its errors."""
-    _refuse(name, _findings_of(read_document(document), {}))
-    return dict(document.value)
 
 
 def _findings_of(read: ReadDocument, declared: Manifest) -> Iterable[Finding]:

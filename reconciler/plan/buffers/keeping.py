@@ -174,6 +174,20 @@ def _edges(outcome: DemandOutcome, view: ClusterView, now: datetime) -> Iterable
 
 
 _WITHOUT_LIMIT = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_RESTRICTED_POD: Manifest = {
+    "terminationGracePeriodSeconds": 0,  # they make way at once for whoever pushes them out
+    "automountServiceAccountToken": False,
+    "enableServiceLinks": False,
+    "securityContext": {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}},
+}
+"""With `_RESTRICTED_CONTAINER` the Pod Security Standard `restricted`, and no token."""
+_RESTRICTED_CONTAINER: Manifest = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+_NO_SIDECAR = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
+"""A sidecar would take room beside the chunk. Istio reads the label, Linkerd the annotation."""
 
 
 def with_balloons(declared: Declared, demands: Iterable[Demand], view: ClusterView, image: str) -> Declared:
@@ -237,12 +251,13 @@ def _deployment(demand: Demand, ref: ObjectRef, image: str) -> Manifest:
     assert demand.shape is not None
     labels = {BALLOON_LABEL: ref.name, "app.kubernetes.io/managed-by": "headroom"}
     spec = pod_spec_of(balloon_shape(demand.shape, ref.name), "balloon")
-    container: dict[str, Any] = {**spec["containers"][0], "image": image}
+    container: dict[str, Any] = {**spec["containers"][0], "image": image, "securityContext": _RESTRICTED_CONTAINER}
     # The API server takes no request for devices and huge pages without an equal limit.
     limits = {name: text for name, text in container["resources"]["requests"].items() if name not in _WITHOUT_LIMIT}
     if limits:
         container["resources"] = {**container["resources"], "limits": limits}
-    pod = {**spec, "containers": [container], "priorityClassName": BALLOON_PRIORITY_CLASS}
+    pod = {**spec, "containers": [container], "priorityClassName": BALLOON_PRIORITY_CLASS, **_RESTRICTED_POD}
+    metadata = {"labels": {**labels, **_NO_SIDECAR}, "annotations": _NO_SIDECAR}
     return {
         "apiVersion": "apps/v1",
         "kind": DEPLOYMENT_KIND,
@@ -250,7 +265,9 @@ def _deployment(demand: Demand, ref: ObjectRef, image: str) -> Manifest:
         "spec": {
             "replicas": demand.desired,
             "selector": {"matchLabels": {BALLOON_LABEL: ref.name}},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
+            # No pod above the size while a new shape is rolled out: each would need a node.
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "25%"}},
+            "template": {"metadata": metadata, "spec": pod},
         },
     }
 

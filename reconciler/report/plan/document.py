@@ -191,7 +191,6 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         "action": str(change.action),
         "changes": _changes(change),
         "reason": change.reason,
-        **({} if change.rendered is None else {"rendered": change.rendered}),
     }
 
 

@@ -15,7 +15,7 @@ from reconciler.model.findings import Finding
 from reconciler.report.budgets.document import changing_local_budgets, validity, written_and_compiled
 from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines
 from reconciler.report.findings import finding_words, words_lines
-from reconciler.report.plan.words import held, made_by_words, node_name, offered, rendered_lines, static_words, value
+from reconciler.report.plan.words import held, made_by_words, node_name, offered, static_words, value
 from reconciler.report.words import Row, hourly
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}
@@ -151,7 +151,6 @@ def object_row(change: ObjectChange) -> Row:
     fields = []
     if change.action is Action.UPDATE:
         fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in masked_changes(change.changes)]
-    fields += [f"rendered {line}" for line in rendered_lines(change)]
     # The kind is part of the row, so that a deleted NodePool is not among "6 more" buffers.
     return {
         "sign": _SIGNS[change.action],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from datetime import tzinfo
 from typing import Any
 
@@ -13,7 +13,6 @@ from reconciler.model.changes import (
     NodeClaimAction,
     NodeClaimChanges,
     NodeClaimCreation,
-    ObjectChange,
     Plan,
     StaticPoolChange,
 )
@@ -23,7 +22,7 @@ from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Cause, Holding, UnplacedReason, by_demand
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
-from reconciler.model.refs import POD_KIND, ObjectRef, Path, counted, path_text
+from reconciler.model.refs import POD_KIND, ObjectRef, counted
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
 from reconciler.report.escaping import visible
@@ -157,23 +156,6 @@ def value(item: Any) -> str:
         return "(absent)"
     text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
     return text if len(text) <= MOST_OF_A_VALUE else f"{text[: MOST_OF_A_VALUE - 1]}…"
-
-
-def rendered_lines(change: ObjectChange) -> list[str]:
-    """Every field of what the repository's own template makes, since no manifest shows it; none where the packaged one is used."""
-    return [] if change.rendered is None else [f"{path}: {value(leaf)}" for path, leaf in _leaves(change.rendered)]
-
-
-def _leaves(item: Any, path: Path = ()) -> Iterator[tuple[str, Any]]:
-    inside: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(item, Mapping):
-        inside = item.items()
-    elif isinstance(item, list):
-        inside = enumerate(item)
-    else:
-        yield path_text(path), item
-    for step, value_there in inside:
-        yield from _leaves(value_there, (*path, step))
 
 
 def static_words(change: StaticPoolChange) -> str:

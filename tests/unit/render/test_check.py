@@ -85,7 +85,7 @@ def test_templates_that_nothing_uses() -> None:
             "clusters/a/templates/nodeclaim.yaml.j2:1:1 template-not-used no document is rendered from "
             "clusters/a/templates/nodeclaim.yaml.j2, which is outside of the folder 'templates'"
         ),
-        "templates/nodeclaims.yaml.j2:1:1 template-not-used no document is rendered from template nodeclaims.yaml.j2",
+        "templates/nodeclaims.yaml.j2:1:1 template-not-used no document is rendered from template nodeclaims.yaml.j2, and no other template names it",
     ]
 
 

@@ -7,18 +7,14 @@ from typing import Any
 import pytest
 
 from reconciler.cycle import Cycle
-from reconciler.files import packaged_texts
 from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.remembered import remembered
-from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.rows import page_text
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
 from tests.builders import buffer_ref, instance_type
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
-from tests.fakes.source import FakeSource
 
 FOUR_PODS = instance_type("m-5x", cpu="5", memory="16Gi")
 """With room for four pods of one core, and no more."""
@@ -207,49 +203,3 @@ def test_an_autoscaler_that_was_switched_off_is_found_out_though_nothing_else_ha
     assert world.said("Fulfilment") is None
     assert world.is_tainted()
     assert (world.held(), world.said("Provisioning")) == (1, ("True", "FitsExistingCapacity"))
-
-
-def _with_template(text: str) -> World:
-    world = World(fulfilment="balloon")
-    source = FakeSource()
-    source.commit({"templates/balloon.yaml.j2": text})
-    world.cycle = world.sandbox.new_cycle(source)
-    return world
-
-
-def test_a_plan_shows_the_whole_of_what_a_template_of_the_repository_makes() -> None:
-    text = packaged_texts("templates", suffix=".j2")["balloon.yaml.j2"]
-    plan = _with_template(text).cycle.plan().required_plan
-    shown = page_text(plan_page(plan, cluster="test"))
-    assert "rendered spec.template.spec.automountServiceAccountToken: false" in shown
-    assert "spec.template.spec.containers[0].securityContext.capabilities.drop[0]: ALL" in shown
-    packaged = World(fulfilment="balloon").cycle.plan().required_plan
-    assert "rendered spec" not in page_text(plan_page(packaged, cluster="test"))
-
-
-def test_a_template_by_which_a_balloon_would_be_root_is_an_error_and_nothing_is_applied_for_it() -> None:
-    text = packaged_texts("templates", suffix=".j2")["balloon.yaml.j2"].replace(
-        "enableServiceLinks: false", "hostPID: true"
-    )
-    world = _with_template(text)
-    result = world.cycle.run("test")
-    (found,) = [item for item in result.required_plan.findings if item.code == "template-failed"]
-    assert "wrote true as spec.template.spec.hostPID" in found.message
-    assert str(found.position) == "templates/balloon.yaml.j2:1:1"
-    assert not [ref for ref in world.sandbox.cluster.view().objects if ref.name.startswith("balloon-")]
-
-
-def test_no_balloon_is_made_in_kube_system() -> None:
-    sandbox = Sandbox(instance_types=(FOUR_PODS,))
-    sandbox.cluster.apply(node_pool())
-    documents = (workload(replicas=0, cpu="1"), buffer(replicas=2))
-    for document in documents:
-        named = {"headroom.dev/fulfilment": "balloon"} if document["kind"] == "CapacityBuffer" else {}
-        metadata = {**document["metadata"], "namespace": "kube-system", "annotations": named}
-        sandbox.cluster.apply({**document, "metadata": metadata})
-    cycle = sandbox.new_cycle()
-    result = cycle.run("test")
-    (found,) = [item for item in result.required_plan.findings if item.code == "template-failed"]
-    assert found.message == "no balloon pods are made in namespace kube-system, which belongs to the cluster itself"
-    assert found.position is not None
-    assert not [ref for ref in sandbox.cluster.view().objects if ref.name.startswith("balloon-")]

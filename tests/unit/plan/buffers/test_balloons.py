@@ -97,6 +97,15 @@ def test_a_balloon_is_as_large_as_the_buffer_and_asks_for_what_its_chunks_ask() 
     assert manifest["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
+def test_its_pods_are_restricted_ones_without_a_token_or_a_sidecar() -> None:
+    pod = applied()["spec"]["template"]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert pod["spec"]["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert pod["metadata"]["labels"]["sidecar.istio.io/inject"] == "false"
+    assert pod["metadata"]["annotations"]["linkerd.io/inject"] == "disabled"
+
+
 def test_one_that_is_as_it_should_be_is_left_alone_and_another_size_is_applied() -> None:
     assert changed(wanted(), view(applied())) == []
     (change,) = plan(wanted(5), view(applied())).objects
