@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import click
 
 from reconciler.cli.options import Moment, Progress, options, output_option, settings_from
 from reconciler.model import codes
 from reconciler.model.declared import DeclaredManifest
-from reconciler.model.errors import Invalid, Misused
+from reconciler.model.errors import Misused
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodePool
 from reconciler.model.schedules import PoolBudgets
@@ -21,7 +20,6 @@ from reconciler.plan.node_pools.disruption_budgets import PoolState
 
 _WEEK = timedelta(days=7)
 _LONGEST = timedelta(days=10 * 366)
-_LONGEST_PICTURE = timedelta(weeks=9)
 _MOST_NODES = 10**6
 _KIND = "NodePool"
 
@@ -37,20 +35,6 @@ class NodeCount(click.ParamType[tuple[str, int]]):
         if not (named and count.isascii() and count.isdigit()) or int(count[:9]) > _MOST_NODES:
             self.fail(f"{value!r} is not a number of nodes: write 12, or general=12 for one NodePool.", param, ctx)
         return pool, int(count)
-
-
-class Zone(click.ParamType[ZoneInfo]):
-    """An IANA time zone by name."""
-
-    name = "zone"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ZoneInfo:
-        from reconciler.zone_data import time_zone
-
-        try:
-            return time_zone(str(value))
-        except Invalid:
-            self.fail(f"{value!r} is not a time zone: write a name such as Europe/Berlin or UTC.", param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +59,14 @@ class Pools:
     multiple=True,
     help="Assume N ready nodes in every NodePool, or in one. No cluster is needed then.",
 )
-@click.option("--time-zone", "zone", type=Zone(), help="Show times in this zone.  [default: the machine's]")
 @options("config")
-@output_option("text", "json", "svg", "html")
+@output_option("text", "json")
 def budgets_command(
     *,
     now: datetime | None,
     start: datetime | None,
     end: datetime | None,
     nodes: tuple[tuple[str, int], ...],
-    zone: ZoneInfo | None,
     output: str,
     **values: Any,
 ) -> int:
@@ -101,7 +83,6 @@ def budgets_command(
         headroom budgets --path clusters/production
         headroom budgets --nodes 20 --from 2026-12-24T00:00:00Z --to 2027-01-02T00:00:00Z
         headroom budgets --nodes 20 --nodes batch=200 --output json
-        headroom budgets --nodes 20 --output svg > budgets.svg
     """
     from reconciler.clocks import SystemClock
 
@@ -114,7 +95,7 @@ def budgets_command(
         else _of_cluster(values, counts, now)
     )
     asked_for_span = start is not None or end is not None
-    for part in _printed(output, found, present, span, asked_for_span=asked_for_span, zone=zone):
+    for part in _printed(output, found, present, span, asked_for_span=asked_for_span):
         click.echo(part, nl=False)
     return int(any(finding.severity is Severity.ERROR for finding in found.findings))
 
@@ -126,7 +107,6 @@ def _printed(
     span: tuple[datetime, datetime],
     *,
     asked_for_span: bool,
-    zone: tzinfo | None,
 ) -> Iterator[str]:
     """The output, in parts if it is large."""
     from reconciler.manifests.local_budgets import budget_periods
@@ -145,9 +125,6 @@ def _printed(
         pieces = pieces_over(budget_periods(pools, found.local_budgets, *span), states)
         yield from budget_spans_json(pieces, now=now, findings=found.findings)
         return
-    if output in {"svg", "html"}:
-        yield _picture(output, found, now, span, zone=zone)
-        return
     from reconciler.cli.options import paint_for_stdout, width_of_stdout
     from reconciler.plan.node_pools.budget_timeline import cells_over
     from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
@@ -157,7 +134,7 @@ def _printed(
         budget_outcomes(pools, states, now),
         heading=found.heading,
         now=now,
-        zone=zone,
+        zone=None,
         findings=found.findings,
         paint=paint,
         width=width_of_stdout(),
@@ -165,32 +142,10 @@ def _printed(
     if not pools:
         yield text
         return
-    grid = HourGrid(*span, zone=zone)
+    grid = HourGrid(*span, zone=None)
     periods = budget_periods(pools, found.local_budgets, grid.edges[0], grid.edges[-1])
     cells = cells_over(periods, states, grid.edges)
-    yield f"{text}\n{hours_text(cells, grid, now=now, zone=zone, paint=paint)}"
-
-
-def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
-    from reconciler.manifests.local_budgets import budget_periods
-    from reconciler.plan.node_pools.budget_timeline import spans_over
-    from reconciler.plan.node_pools.disruption_budgets import budget_outcomes
-    from reconciler.report.budgets.document import budget_chart
-    from reconciler.report.words import local_zone
-
-    if span[1] - span[0] > _LONGEST_PICTURE:
-        raise click.UsageError(
-            "A picture shows at most nine weeks: give --from and --to, or take --output text or json."
-        )
-    spans = tuple(spans_over(budget_periods(found.pools, found.local_budgets, *span), found.states))
-    if output == "svg":
-        return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
-    from reconciler.report.budgets.document import budget_page
-    from reconciler.wiring.posting import rendered_page
-
-    outcomes = budget_outcomes(found.pools, found.states, now)
-    page = budget_page(outcomes, spans, heading=found.heading, now=now, zone=zone, findings=found.findings)
-    return rendered_page("budgets.html.j2", page)
+    yield f"{text}\n{hours_text(cells, grid, now=now, zone=None, paint=paint)}"
 
 
 def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from reconciler.files import packaged_texts
-from reconciler.model.changes import BudgetOutcome, Plan
+from reconciler.model.changes import Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.ports import PassResult
 from reconciler.render.environment import Templates
-from reconciler.report.budgets.document import budget_page
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.schedules.page import BrokenDocument, schedule_page
 from tests.browser import Browser
@@ -174,27 +173,6 @@ def test_a_credential_in_a_message_is_not_shown(browser: Browser) -> None:
         shown = tab.value("document.documentElement.outerHTML")
     assert "git.example/r.git does not answer" in shown
     assert "s3cret" not in shown
-
-
-# The page of disruption budgets in a real browser: all columns are in sight. Needs Chromium.
-
-SHOWN_AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
-MEASURE = """
-const box = document.querySelector(".scroll");
-document.body.append(box.scrollWidth > box.clientWidth ? "COLUMNS-HIDDEN" : "COLUMNS-IN-SIGHT");
-"""
-
-
-@pytest.mark.parametrize("name", ["team-" * 30 + "a", "x" * 180])
-def test_a_long_name_wraps_so_that_the_why_is_in_sight(name: str, browser: Browser, tmp_path: Path) -> None:
-    why = "budgets[1] binds: no node at all, for 8h from each '0 9 * * mon-fri' (Europe/Berlin)"
-    outcome = BudgetOutcome(name, "Underutilized", 0, 0, 0, 0, 20, why)
-    templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
-    page = templates.render("budgets.html.j2", budget_page([outcome], [], heading="Budgets", now=SHOWN_AT, zone=UTC))
-    path = tmp_path / "budgets.html"
-    path.write_text(page.replace("</body>", f"<script>{MEASURE}</script></body>"))
-    seen = browser.page(path, width=1400, height=900)
-    assert "\nCOLUMNS-IN-SIGHT" in seen.replace("</script>", "\n")
 
 
 # The schedule page in a real browser: what a person sees after typing. Needs Chromium.

@@ -1,37 +1,25 @@
-"""Disruption budgets as JSON (`headroom.dev/budgets/v1`), as rows for `budgets.html.j2`, and as written in local time beside UTC.
-
-And as a heat map: a lane for each NodePool and reason, week by week. Each box has a number and a colour: 0 is struck through, no limit is an
-empty dashed box with ∞. The tooltip has the times and the budget that binds.
-"""
+"""Disruption budgets as JSON (`headroom.dev/budgets/v1`), and as written in local time beside UTC."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import groupby
 from typing import Any
 
 from reconciler.model.changes import BudgetOutcome, ObjectChange, Plan
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.quantity import format_duration
-from reconciler.model.refs import counted
 from reconciler.model.schedules import AllowWindow, PoolBudgets
-from reconciler.model.timelines import BudgetPieces, BudgetSpan, CapacityTimeline
-from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, lines_of, span_words
-from reconciler.report.drawing.value_lanes import allowed_spans, merged, number_of
+from reconciler.model.timelines import BudgetPieces
 from reconciler.report.escaping import members, timestamp, to_json
-from reconciler.report.findings import finding_row, finding_words
-from reconciler.report.timeline.chart import ALLOWED, DESK, Lane, Present, described, draw_group, lanes
-from reconciler.report.words import listed, local_zone, moment
+from reconciler.report.findings import finding_row
+from reconciler.report.words import listed, moment
 
 _ROWS_A_PART = 2000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1) // timedelta(microseconds=1)
 BUDGETS_SCHEMA = "headroom.dev/budgets/v1"
-MOST_SPANS = 60
-"""The most spans to list for one reason."""
 
 
 def budgets_document(
@@ -108,48 +96,6 @@ def budget_row(row: BudgetOutcome) -> dict[str, Any]:
     return members(row, "node_pool", "reason", "budget", "allowed", "disrupting", "not_ready", "total", "why")
 
 
-def budget_page(
-    outcomes: Sequence[BudgetOutcome],
-    spans: Sequence[BudgetSpan],
-    *,
-    heading: str,
-    now: datetime,
-    zone: tzinfo | None = None,
-    findings: Sequence[Finding] = (),
-) -> dict[str, Any]:
-    """outcomes: what holds now. spans: what will hold, in order within each NodePool and reason."""
-    place = zone or local_zone(now)
-    return {
-        "title": heading,
-        "when": moment(now, place),
-        "now": [_outcome(item) for item in outcomes],
-        "chart": budget_chart(spans, zone=place, now=now, findings=findings, alone=False),
-        "ahead": [_ahead(f"{pool} {reason}", own, place) for (pool, reason), own in by_row(spans).items()],
-        "findings": [finding_words(finding) for finding in findings],
-    }
-
-
-def _outcome(item: BudgetOutcome) -> dict[str, str]:
-    return {
-        "name": item.node_pool,
-        "reason": item.reason,
-        "allowed": number_of(item.allowed),
-        "budget": number_of(item.budget),
-        "total": f"{item.total:,}",
-        "why": item.why,
-    }
-
-
-def _ahead(name: str, spans: Sequence[BudgetSpan], zone: tzinfo) -> dict[str, Any]:
-    merged_spans = merged(allowed_spans(spans))
-    rows = [
-        {"when": span_words(span.start, span.end, zone), "allowed": number_of(span.value), "why": span.why}
-        for span in merged_spans[:MOST_SPANS]
-    ]
-    changes = counted(len(merged_spans) - 1, "change")
-    return {"name": name, "changes": changes, "rows": rows, "left": max(0, len(merged_spans) - MOST_SPANS)}
-
-
 def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
     """For the plan's JSON: written and compiled budgets in the form of a NodePool's, times in UTC."""
     written, form = pool.written, pool.compiled
@@ -221,9 +167,6 @@ def _window(window: AllowWindow) -> dict[str, Any]:
     return {**members(window, "reasons", "schedule"), "duration": format_duration(window.duration)}
 
 
-_WEEK = timedelta(days=7)
-
-
 def no_pool_words(findings: Sequence[Finding]) -> str:
     """Why there is no row: no NodePool is declared, or all were left out because of findings."""
     left_out = list(dict.fromkeys(str(item.ref) for item in findings if item.ref is not None))
@@ -231,51 +174,3 @@ def no_pool_words(findings: Sequence[Finding]) -> str:
         return "There is no NodePool."
     words = "is left out; see the finding" if len(left_out) == 1 else "are left out; see the findings"
     return f"{listed(left_out)} {words}."
-
-
-def by_row(spans: Sequence[BudgetSpan]) -> dict[tuple[str, str], tuple[BudgetSpan, ...]]:
-    """Spans by NodePool and reason. Pools are sorted by name; reasons and spans keep their order."""
-    ordered = sorted(spans, key=lambda span: span.outcome.node_pool)
-    return {key: tuple(own) for key, own in groupby(ordered, key=lambda s: (s.outcome.node_pool, s.outcome.reason))}
-
-
-def budget_chart(
-    spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, findings: Sequence[Finding] = (), alone: bool = True
-) -> str:
-    """One SVG of all spans, which must be in order within each NodePool and reason. Times are in `zone`.
-
-    alone: with a title and the time; a page around it has its own.
-    """
-    width, none = DESK.width, no_pool_words(findings)
-    ordered = sorted(spans, key=lambda span: span.outcome.node_pool)
-    first, last = min((item.start for item in spans), default=now), max((item.end for item in spans), default=now)
-    rows = lanes(CapacityTimeline(first, last, budgets=tuple(ordered)))
-    drawing = Drawing(width, "Disruption budgets", described([[(lane.name, lane)] for lane in rows]) or none)
-    y = 46.0 if alone else 8.0
-    if alone:
-        drawing.text(12, 26, "Disruption budgets", "head")
-        drawing.text(width - 12, 26, moment(now, zone), "soft small", anchor="end")
-    if not rows:
-        for line in lines_of(none, width - 24, NORMAL):
-            drawing.text(12, y + 4, line, "soft")
-            y += 16
-    begins = first
-    while begins < last:
-        ends = min(last, begins + _WEEK)  # a week in a row, so that an hour is wide enough to see
-        axis = TimeAxis(begins, ends, zone, DESK.left, width - DESK.left - 12)
-        week = [[(lane.name, _within(lane, begins, ends))] for lane in rows]
-        present = Present(now) if begins < now < ends else None
-        y = draw_group(drawing, axis, ALLOWED, week, top=y, layout=DESK, present=present)
-        begins = ends
-    return drawing.svg(y)
-
-
-def _within(lane: Lane, start: datetime, end: datetime) -> Lane:
-    return replace(
-        lane,
-        spans=tuple(
-            replace(span, start=max(span.start, start), end=min(span.end, end))
-            for span in lane.spans
-            if span.start < end and span.end > start
-        ),
-    )

@@ -1,4 +1,4 @@
-"""Pictures and pages of schedules and budgets from the command line; the pictures in docs/ are held to them.
+"""Pictures and pages of schedules from the command line; the pictures in docs/ are held to them.
 
 HEADROOM_GOLDEN=write renews the pictures; look at them in a browser before they are committed.
 """
@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -22,7 +21,6 @@ PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "examples-repo"
 PROPOSAL = str(ROOT / "tests" / "cases" / "schedule_of_the_proposal.yaml")
 MONDAY = "2026-11-23T18:30:00Z"
-BUDGETS = ("budgets", "--repo", str(EXAMPLES), "--path", "clusters/production", "--nodes", "40", "--now", MONDAY)
 
 
 def headroom(*words: str) -> Result:
@@ -46,10 +44,6 @@ def test_the_picture_of_the_proposals_schedule() -> None:
     check("schedule.svg", printed("schedule", PROPOSAL, "--span", "month", "--now", MONDAY, "--output", "svg"))
 
 
-def test_the_picture_of_the_examples_budgets() -> None:
-    check("budgets.svg", printed(*BUDGETS, "--time-zone", "Europe/Berlin", "--output", "svg"))
-
-
 def test_the_picture_of_the_examples_week() -> None:
     """In the report, whose times are the machine's own."""
     words = ["plan", "--path", "clusters/production", "--cluster", "snapshot:snapshots/production", "--now", MONDAY]
@@ -60,25 +54,16 @@ def test_the_picture_of_the_examples_week() -> None:
     check("week.svg", picture)
 
 
-def test_the_pages_need_nothing_from_outside() -> None:
-    for page in (
-        printed("schedule", PROPOSAL, "--now", MONDAY, "--output", "html"),
-        printed(*BUDGETS, "--output", "html"),
-    ):
-        assert page.startswith("<!doctype html>") or "<!doctype html>" in page[:20]
-        assert re.findall(r'\b(?:src|href)="', page) == []
-        assert "@import" not in page
-        assert "url(" not in page
-        assert "fetch(" not in page
+def test_the_page_needs_nothing_from_outside() -> None:
+    page = printed("schedule", PROPOSAL, "--now", MONDAY, "--output", "html")
+    assert page.startswith("<!doctype html>") or "<!doctype html>" in page[:20]
+    assert re.findall(r'\b(?:src|href)="', page) == []
+    assert "@import" not in page
+    assert "url(" not in page
+    assert "fetch(" not in page
 
 
-def test_a_picture_of_too_many_weeks_is_refused() -> None:
-    done = headroom(*BUDGETS, "--to", "2027-02-10T00:00:00Z", "--output", "svg")
-    assert isinstance(done.exception, click.UsageError)
-    assert "nine weeks" in done.exception.message
-
-
-@pytest.mark.parametrize("name", ["schedule.svg", "budgets.svg", "week.svg"])
+@pytest.mark.parametrize("name", ["schedule.svg", "week.svg"])
 def test_a_page_of_the_documentation_shows_the_picture(name: str) -> None:
     pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     assert any(f"pictures/{name}" in page.read_text() for page in pages)

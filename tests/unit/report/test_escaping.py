@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -19,12 +19,12 @@ from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.report import escaping
-from reconciler.report.budgets.document import budget_page
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import masked_changes, to_json
 from reconciler.report.findings import findings_text, github_annotations, sarif_document
+from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.wiring.posting import rendered_page
 from tests.builders import buffer_ref
@@ -155,8 +155,8 @@ def test_a_finding_is_one_workflow_command_and_two_lines_of_text(name: str, word
 
 def test_the_title_of_a_page_breaks_at_its_slashes_and_stays_text() -> None:
     """On a telephone `snapshots/production` was broken within a word."""
-    page = budget_page([], [], heading="snapshot:a/<b>", now=datetime(2026, 11, 23, tzinfo=UTC), zone=UTC)
-    assert "<h1>snapshot:a/<wbr>&lt;b&gt;</h1>" in rendered_page("budgets.html.j2", page)
+    page = plan_page(Plan(None, NOW), cluster="snapshot:a/<b>", zone=UTC)
+    assert "<h1>Capacity plan for snapshot:a/<wbr>&lt;b&gt;</h1>" in rendered_page("report.html.j2", page)
 
 
 # What looks like a secret is shown by no report, and still told to change.

@@ -19,7 +19,6 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Behavior, TimePattern
 from reconciler.model.timelines import CapacityTimeline, FillPoint
 from reconciler.render.environment import Templates
-from reconciler.report.budgets.document import budget_chart, budget_page
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.drawing.svg import width_of
@@ -29,7 +28,7 @@ from reconciler.report.schedules.page import schedule_chart, schedule_page
 from reconciler.report.timeline.chart import difference_chart, lane_changes, shared_out, timeline_chart
 from reconciler.report.timeline.rows import change_rows, timeline_page, week_rows
 from tests.plans import full_plan
-from tests.timelines import END, NOW, WORKDAYS, budget_span, budgets, capacity, proposal, schedule_timeline
+from tests.timelines import END, NOW, WORKDAYS, budget_span, capacity, proposal, schedule_timeline
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -57,13 +56,12 @@ def without_code(page: str) -> str:
 def charts() -> dict[str, str]:
     return {
         "schedule.svg": schedule_chart([schedule_timeline(proposal(), days=30)], now=NOW),
-        "budgets.svg": budget_chart(budgets(), zone=BERLIN, now=NOW),
         "week.svg": timeline_chart(capacity(), zone=BERLIN),
         "week-difference.svg": difference_chart(capacity(), capacity(peak=4, weekend=0), zone=BERLIN),
     }
 
 
-@pytest.mark.parametrize("name", ["schedule.svg", "budgets.svg", "week.svg", "week-difference.svg"])
+@pytest.mark.parametrize("name", ["schedule.svg", "week.svg", "week-difference.svg"])
 def test_a_chart(name: str) -> None:
     check(name, charts()[name])
 
@@ -72,9 +70,6 @@ def test_pages(templates: Templates) -> None:
     finding = Finding("overlapping-behaviors", Severity.WARNING, "two <overlap>", ref=proposal().ref)
     page = schedule_page([schedule_timeline(proposal())], now=NOW, findings=[finding], zone=BERLIN)
     check("schedule.html", without_code(templates.render("schedule.html.j2", page)))
-    outcomes = [span.outcome for span in budgets() if span.start == NOW]
-    page = budget_page(outcomes, budgets(), heading="Disruption budgets on shop", now=NOW, zone=BERLIN)
-    check("budgets.html", without_code(templates.render("budgets.html.j2", page)))
     there = {"CapacityBuffer/shop/web": (FillPoint(NOW, 8, 2), FillPoint(LATER, 8, 6))}
     page = timeline_page(capacity(), LATER, there=there, zone=BERLIN)
     frame = {"cluster": "shop", "version": "1.2.3", "dashboard": "", "above": False}
@@ -116,7 +111,7 @@ def overlapping_texts(chart: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("name", ["schedule.svg", "budgets.svg", "week.svg", "week-difference.svg"])
+@pytest.mark.parametrize("name", ["schedule.svg", "week.svg", "week-difference.svg"])
 def test_no_text_lies_over_another_and_nothing_leaves_the_picture(name: str) -> None:
     chart = charts()[name]
     assert overlapping_texts(chart) == []
@@ -168,19 +163,17 @@ def test_a_collision_is_numbered_and_told_with_its_first_time() -> None:
 
 
 def test_zero_and_unbounded_are_told_without_colour() -> None:
-    chart = budget_chart(budgets(), zone=UTC, now=NOW)
+    spans = [
+        budget_span(NOW, NOW + timedelta(days=2), None, "Empty"),
+        budget_span(NOW + timedelta(days=2), END, 0, "Empty"),
+    ]
+    chart = timeline_chart(replace(capacity(), budgets=tuple(spans)), zone=UTC)
     assert 'class="cross"' in chart
     assert 'class="free"' in chart
-    assert {"0", "∞", "4", "12"} <= set(words_of(chart).splitlines())
-
-
-def test_a_longer_span_of_budgets_has_a_row_a_week() -> None:
-    longer = [budget_span(NOW, NOW + timedelta(days=15), 4, "Empty")]
-    assert words_of(budget_chart(longer, zone=UTC, now=NOW)).splitlines().count("NodePool/general Empty") == 3
+    assert {"0", "∞"} <= set(words_of(chart).splitlines())
 
 
 def test_of_nothing_there_is_a_picture_that_says_so() -> None:
-    assert "There is no NodePool." in budget_chart([], zone=UTC, now=NOW)
     assert "There is no schedule." in schedule_chart([], now=NOW)
     nothing = CapacityTimeline(NOW, END)
     assert timeline_chart(nothing, zone=UTC) == ""
