@@ -5,26 +5,12 @@ The sandbox keeps a template from reaching code or files. It does not limit time
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 from collections.abc import Callable, Mapping
-from types import CodeType, TracebackType
 from typing import Any
 
-from jinja2 import (
-    BaseLoader,
-    Environment,
-    StrictUndefined,
-    TemplateError,
-    TemplateNotFound,
-    TemplateSyntaxError,
-    Undefined,
-    nodes,
-)
-from jinja2.compiler import CodeGenerator
+from jinja2 import DictLoader, Environment, StrictUndefined, TemplateError, TemplateSyntaxError, Undefined
 from jinja2.environment import Template, TemplateModule
-from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -32,18 +18,15 @@ from reconciler.model.errors import Invalid
 
 MOST_PAGE = 50_000_000
 """The longest page with pictures, in characters."""
-CODE_NAME = re.compile(r"headroom-template-(\d+)")
-"""The name of a template's compiled code in tracebacks. It has a number, since file names may contain anything."""
-_LINES = "debug_info"
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Templates by name. Their compiled code keeps the template's line numbers, so that tracebacks show them."""
+    """Templates by name."""
 
     def __init__(self, sources: Mapping[str, str], *, finalize: Callable[[object], object] | None = None) -> None:
         """finalize: applied to every value that a template prints."""
         super().__init__(
-            loader=_Sources(sources),
+            loader=DictLoader(sources),
             finalize=finalize,
             undefined=StrictUndefined,
             # Pages are escaped automatically. Documents are YAML, where the filter `json` does it.
@@ -51,11 +34,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
-            # Constants are evaluated when the template runs, so that an endless one still has a line.
-            optimized=False,
             cache_size=-1,
         )
-        self.code_generator_class = _UnfoldedCode
         self.template_class = _Stateless
         self.filters["json"] = _as_json
         # Equal input must give equal bytes.
@@ -63,32 +43,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         del self.globals["lipsum"]
         # A document needs no other numbers than those it gets.
         del self.globals["range"]
-
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        parser = Parser(self, source, name, filename)
-        try:
-            return parser.parse()
-        except RecursionError as error:
-            raise TemplateSyntaxError("nested too deep", parser.stream.current.lineno, name, filename) from error
-
-    def _compile(self, source: str, filename: str) -> CodeType:
-        lines = _template_lines(source)
-        try:
-            module = ast.parse(source, filename)
-            for node in ast.walk(module):
-                if isinstance(node, ast.expr | ast.stmt | ast.excepthandler):
-                    node.lineno = node.end_lineno = lines(node.lineno)
-                    node.col_offset = node.end_col_offset = 0
-            code: CodeType = compile(module, filename, "exec")
-        except SyntaxError as error:
-            # Python's own limits: 20 nested loops or 100 nested levels.
-            line = error.lineno or 1
-            raise TemplateSyntaxError(
-                str(error.msg), line if error.text is None else lines(line), filename=filename
-            ) from error
-        except RecursionError as error:
-            raise TemplateSyntaxError("nested too deep", 1, filename=filename) from error
-        return code
 
 
 class _Stateless(Template):
@@ -102,59 +56,16 @@ class _Stateless(Template):
         return self.make_module({name: ctx.parent[name] for name in names} if ctx is not None else None)
 
 
-class _Sources(BaseLoader):
-    """Templates from memory, with numbers in their code's names."""
-
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        self._sources = sources
-        self._numbers = {name: number for number, name in enumerate(sources)}
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        del environment
-        if template not in self._sources:
-            raise TemplateNotFound(template)
-        return self._sources[template], f"headroom-template-{self._numbers[template]}", lambda: True
-
-    def list_templates(self) -> list[str]:
-        return list(self._sources)
-
-
-class _UnfoldedCode(CodeGenerator):
-    """Evaluates every expression when the template runs. Jinja2 would otherwise evaluate constants as it compiles."""
-
-    def _output_child_to_const(self, node: nodes.Expr, frame: Any, finalize: Any) -> str:
-        if not isinstance(node, nodes.TemplateData):
-            raise nodes.Impossible
-        return super()._output_child_to_const(node, frame, finalize)
-
-
-def _template_lines(source: str) -> Callable[[int], int]:
-    """A function from lines of generated code to the template's lines. The code's last statement has the mapping."""
-    pairs = [
-        (int(code), int(template))
-        for template, code in re.findall(r"(\d+)=(\d+)", source.rpartition(f"\n{_LINES} = ")[2])
-    ]
-
-    def line(code_line: int) -> int:
-        return next((template for code, template in reversed(pairs) if code <= code_line), 1)
-
-    return line
-
-
-def place_of(error: BaseException, names: list[str]) -> tuple[str, int] | None:
-    """The innermost template, by its place in `names`, and the line at which an exception was raised."""
-    found = None
-    trace: TracebackType | None = error.__traceback__
+def place_of(error: BaseException) -> tuple[str, int] | None:
+    """The innermost template by its name, and the line at which an exception was raised; None outside of templates."""
+    if isinstance(error, TemplateSyntaxError) and error.name is not None:
+        return error.name, error.lineno
+    found, trace = None, error.__traceback__
     while trace is not None:
-        match = CODE_NAME.fullmatch(trace.tb_frame.f_code.co_filename)
-        if match:
-            found = (names[int(match[1])], trace.tb_lineno)
+        template = trace.tb_frame.f_globals.get("__jinja_template__")
+        if isinstance(template, Template) and template.name is not None:
+            found = (template.name, template.get_corresponding_lineno(trace.tb_lineno))
         trace = trace.tb_next
-    if isinstance(error, TemplateSyntaxError):
-        # Jinja2's lexer has the code's name in place of the template's
-        codes = [CODE_NAME.fullmatch(text or "") for text in (error.filename, error.name)]
-        known = [names[int(match[1])] for match in codes if match]
-        found = (known[0], error.lineno) if known else found
     return found
 
 
@@ -197,7 +108,7 @@ def bounded(environment: Environment, name: str, context: Mapping[str, Any], mos
     for piece in run:
         length += len(piece)
         if length > most:
-            raise TooLongError(most, run.gi_frame.f_lineno)
+            raise TooLongError(most, template.get_corresponding_lineno(run.gi_frame.f_lineno))
         pieces.append(piece)
     return "".join(pieces)
 

@@ -6,43 +6,38 @@ It is a fresh interpreter, never a fork, since headroom has threads. It gets no 
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any
+from threading import Timer
+from typing import Any
 from weakref import finalize
 
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.refs import SourcePosition
-from reconciler.render.channel import encoded, receive
 
 SUFFIX = ".j2"
 SECONDS = 2.0
 """The limit of processor time for one template. A NodeClaim takes a thousandth of that."""
 PATIENCE = 60.0
 """Seconds to wait for an answer. The limit above is of processor time, which a stopped process does not use."""
-_PLACE = re.compile(r'File "headroom-template-(\d+)", line (\d+)')
-SECONDS_IN_ALL = 20.0
-"""The limit of processor time for all documents of a pass. Each may take 2, but a hundred slow ones must not delay the rest."""
 MOST_OUTPUT = 1_000_000
 """The longest rendered document in characters. The API server does not accept much larger objects."""
-_LOOPS = "look for nested loops, and for powers and products of large numbers"
+_LONGEST_ANSWER = 8 * MOST_OUTPUT
+"""In bytes: every character may be escaped."""
 
 
 class TemplateFailed(Invalid):
     """A template could not be rendered. position: the template's file in the repository, and the line."""
 
-    def __init__(self, message: str, *, position: SourcePosition, own: bool, hint: str = "") -> None:
+    def __init__(self, message: str, *, position: SourcePosition, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.position = position
-        self.own = own
 
 
 class DocumentTemplates:
@@ -67,57 +62,32 @@ class DocumentTemplates:
         self.folder = folder.rstrip("/")
         self.own = dict(own or {})
         self._sources = {**packaged, **self.own}
-        self._names = list(self._sources)
         self._process = process or RenderProcess()
         self._breached: dict[str, TemplateFailed] = {}
-        self._seconds = 0.0
 
     def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_OUTPUT) -> str:
         """The document's text. context: JSON values; most_output: characters. Raises `TemplateFailed`."""
-        answer = self._ask(name, {"render": name, "context": context, "most": most_output})
+        if name in self._breached:
+            raise self._breached[name]
+        try:
+            answer = self._process.ask(self._sources, {"render": name, "context": context, "most": most_output})
+        except (ValueError, TypeError) as error:
+            raise self._failure(name, 1, f"what it is given cannot be written as JSON ({error})") from error
+        except BreachError as breach:
+            self._breached[name] = self._failure(
+                name, 1, str(breach), hint="look for nested loops, and for powers and products of large numbers"
+            )
+            raise self._breached[name] from breach
+        if "failed" in answer:
+            raise self._failure(answer["template"], answer["line"], answer["failed"], hint=answer["hint"])
         return str(answer["text"])
 
     def position(self, name: str, line: int = 1) -> SourcePosition:
         return SourcePosition(f"{self.folder}/{name}" if self.folder else name, line)
 
-    def _ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        known = self._breached.get(name)
-        if known is not None:
-            raise TemplateFailed(known.message, position=known.position, own=known.own, hint=known.hint)
-        if self._seconds > SECONDS_IN_ALL:
-            raise self._failure(
-                name,
-                1,
-                f"all templates together take more than {SECONDS_IN_ALL:g} seconds of processor time",
-                hint=_LOOPS,
-            )
-        try:
-            answer = self._process.ask(self._sources, request)
-        except (ValueError, TypeError) as error:
-            raise self._failure(name, 1, f"what it is given cannot be written as JSON ({error})", hint="") from error
-        except BreachError as breach:
-            failure = self._breach_failure(name, breach)
-            self._breached[name] = failure
-            raise failure from breach
-        self._seconds += float(answer["seconds"])
-        if "failed" in answer:
-            raise self._failure(
-                str(answer["template"] or name), int(answer["line"]), str(answer["failed"]), hint=str(answer["hint"])
-            )
-        return answer
-
-    def _breach_failure(self, name: str, breach: BreachError) -> TemplateFailed:
-        at = name if breach.template is None else self._names[breach.template]
-        if breach.in_time:
-            return self._failure(
-                at, breach.line, f"the process that renders it was ended by {breach.ended_by}", hint=""
-            )
-        return self._failure(at, breach.line, f"it takes more than {SECONDS:g} seconds of processor time", hint=_LOOPS)
-
-    def _failure(self, name: str, line: int, why: str, *, hint: str) -> TemplateFailed:
-        own = name in self.own
-        shown = f"template {name}" + (" (from the repository)" if own else "")
-        return TemplateFailed(f"{shown}, line {line}: {why}", position=self.position(name, line), own=own, hint=hint)
+    def _failure(self, name: str, line: int, why: str, *, hint: str = "") -> TemplateFailed:
+        shown = f"template {name}" + (" (from the repository)" if name in self.own else "")
+        return TemplateFailed(f"{shown}, line {line}: {why}", position=self.position(name, line), hint=hint)
 
 
 class TemplateSource:
@@ -152,44 +122,32 @@ class TemplateSource:
 
 
 class BreachError(Exception):
-    """A request ended the worker. template: its number among the sources, None if none was running. in_time: whether something other
-    than the time limit ended the worker."""
-
-    def __init__(self, template: int | None, line: int, *, ended_by: str, in_time: bool) -> None:
-        super().__init__(f"the worker was ended by {ended_by}")
-        self.template = template
-        self.line = line
-        self.ended_by = ended_by
-        self.in_time = in_time
+    """A request ended the worker."""
 
 
 class RenderProcess:
     """One worker, with the templates it was last given. The worker ends with this object at the latest. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._worker: _Worker | None = None
+        self._worker: subprocess.Popen[bytes] | None = None
         self._sources: Mapping[str, str] = {}
 
     @property
     def pid(self) -> int | None:
         """The worker's process id; None while there is none."""
-        return None if self._worker is None else self._worker.process.pid
+        return None if self._worker is None else self._worker.pid
 
     def ask(self, sources: Mapping[str, str], request: Mapping[str, Any]) -> dict[str, Any]:
         """The worker's answer. Raises `BreachError` if the request ended it, `Transient` if it cannot be started, and ValueError
-        if the request cannot be written as JSON."""
-        messages = [encoded(request)]
-        if self._worker is not None and self._worker.process.poll() is not None:
+        or TypeError if the request cannot be written as JSON."""
+        messages = [json.dumps(request)]
+        if self._worker is not None and self._worker.poll() is not None:
             self.close()  # it was ended by something else since the last answer
         if self._worker is None:
-            self._worker = _Worker()
-            self._sources = {}
+            self._worker, self._sources = self._started(), {}
         if sources != self._sources:
-            messages.insert(0, encoded({"sources": dict(sources)}))
-        try:
-            answer = self._worker.answer(messages)
-        except (OSError, ValueError, TypeError) as error:
-            raise self._breach(late=isinstance(error, TimeoutError)) from error
+            messages.insert(0, json.dumps({"sources": dict(sources)}))
+        answer = _answer(self._worker, "".join(f"{message}\n" for message in messages).encode())
         if answer is None:
             raise self._breach()
         self._sources = dict(sources)
@@ -198,53 +156,54 @@ class RenderProcess:
     def close(self) -> None:
         """Ends the worker; the next request starts another."""
         if self._worker is not None:
-            self._worker.end()
+            _end(self._worker)
             self._worker = None
 
-    def _breach(self, *, late: bool = False) -> BreachError:
+    def _started(self) -> subprocess.Popen[bytes]:
+        """A fresh interpreter. Raises `Transient` if the machine has no room for another process."""
+        command = [sys.executable, "-P", "-W", "ignore", "-m", "reconciler.render.worker", str(SECONDS)]
+        environment = {"PYTHONPATH": _import_path(), "PYTHONDONTWRITEBYTECODE": "1"}
+        pipe = subprocess.PIPE
+        try:
+            worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)  # noqa: S603 - this interpreter
+        except OSError as error:
+            raise Transient(f"no process for templates can be started ({error.strerror})") from error
+        finalize(self, _end, worker)
+        return worker
+
+    def _breach(self) -> BreachError:
+        """Why there is no answer. Raises `Transient` if the worker does not run at all."""
         worker, self._worker = self._worker, None
         assert worker is not None
-        status, told = worker.end(wait=not late)
+        with suppress(subprocess.TimeoutExpired):
+            worker.wait(timeout=PATIENCE)
+        status, told = _end(worker)
         if status > 0:
             last = (told.strip().splitlines() or [f"status {status}"])[-1]
             raise Transient(f"the process for templates does not run: {last[:300]}")
-        ended_by = signal.Signals(-status).name if status else "itself"
-        places = _PLACE.search(told)
-        template, line = (None, 1) if places is None else (int(places[1]), int(places[2]))
-        return BreachError(template, line, ended_by=ended_by, in_time=not late and status != -signal.SIGPROF)
+        if status == -signal.SIGPROF:
+            return BreachError(f"it takes more than {SECONDS:g} seconds of processor time")
+        return BreachError(
+            f"the process that renders it was ended by {signal.Signals(-status).name if status else 'itself'}"
+        )
 
 
-class _Worker:
-    """A running worker and its socket. Its standard error is a file, so that nothing has to read it meanwhile."""
-
-    def __init__(self) -> None:
-        """Starts it. Raises `Transient` if the machine has no room for another process."""
-        command = [sys.executable, "-P", "-W", "ignore", "-m", "reconciler.render.worker", str(SECONDS)]
-        environment = {"PYTHONPATH": _import_path(), "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            errors: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed with the process
-            self._channel, theirs = socket.socketpair()
-            with theirs:
-                self.process = subprocess.Popen(  # noqa: S603 - this interpreter, and a module of headroom
-                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=errors, env=environment
-                )
-        except OSError as error:
-            raise Transient(f"no process for templates can be started ({error.strerror})") from error
-        self._channel.settimeout(PATIENCE)
-        self._ended = finalize(self, _end, self.process, self._channel, errors)
-
-    def answer(self, messages: Sequence[bytes]) -> dict[str, Any] | None:
-        """The answer to the last of the messages; None if the process ended instead."""
-        for message in messages:
-            self._channel.sendall(message)
-        return receive(self._channel)
-
-    def end(self, *, wait: bool = False) -> tuple[int, str]:
-        """Ends the process; returns its status and its standard error. wait: it is about to end by itself."""
-        if wait:
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=PATIENCE)
-        return self._ended() or (0, "")
+def _answer(worker: subprocess.Popen[bytes], messages: bytes) -> dict[str, Any] | None:
+    """The answer to the last of the messages; None if the process ended instead, or wrote anything else."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    patience = Timer(PATIENCE, worker.kill)
+    patience.daemon = True
+    patience.start()
+    try:
+        worker.stdin.write(messages)
+        worker.stdin.flush()
+        answer = json.loads(worker.stdout.readline(_LONGEST_ANSWER))
+    except (OSError, ValueError):
+        return None
+    finally:
+        patience.cancel()
+    return answer if isinstance(answer, dict) else None
 
 
 def _import_path() -> str:
@@ -253,11 +212,10 @@ def _import_path() -> str:
     return os.pathsep.join([str(here), *(entry for entry in sys.path if entry)])
 
 
-def _end(process: subprocess.Popen[bytes], channel: socket.socket, errors: IO[bytes]) -> tuple[int, str]:
-    channel.close()
-    process.kill()
-    status = process.wait()
-    errors.seek(0)
-    told = errors.read().decode(errors="replace")
-    errors.close()
-    return status, told
+def _end(worker: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """Ends the process; returns its status and its standard error."""
+    worker.kill()
+    with suppress(OSError, ValueError):  # what was left to write, or closed before
+        _, told = worker.communicate()
+        return worker.returncode, told.decode(errors="replace")
+    return worker.wait(), ""

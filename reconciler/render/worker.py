@@ -1,12 +1,12 @@
-"""The process that renders documents, started by process.py, and confined to memory, its clock and the files that it has open.
+"""The process that renders documents, started by templates.py, and confined to memory, its clock and the files that it has open.
 
 Jinja2's sandbox has been left before. Whoever leaves it here opens no file, no socket and no process, so there is no token to read and
 nobody to send it to. The kernel's filter of system calls (seccomp) needs no privileges, and a container with the profile
 `RuntimeDefault` allows it. It lists what is allowed, so a new system call is refused. Linux on x86-64 and arm64 has it; elsewhere the
 sandbox, the empty environment and the limits stand alone.
 
-The process is `python -m reconciler.render.worker SECONDS`, with a socket as its standard input. A template may take that many seconds
-of processor time.
+The process is `python -m reconciler.render.worker SECONDS`. It reads and writes JSON, a message a line: only plain data crosses, so that
+a template that takes over this process cannot reach the other. A template may take that many seconds of processor time.
 
 The kernel enforces its limits whatever a template does, even inside one endless operation that Python code cannot interrupt.
 """
@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import faulthandler
+import json
 import os
 import platform
 import resource
 import signal
-import socket
 import struct
 import sys
 from collections.abc import Mapping
@@ -31,7 +30,6 @@ from typing import Any
 from jinja2 import TemplateError, UndefinedError
 from jinja2.exceptions import SecurityError
 
-from reconciler.render.channel import encoded, receive
 from reconciler.render.environment import Sandbox, TooLongError, bounded, place_of
 
 _ARCHITECTURES = {
@@ -39,7 +37,7 @@ _ARCHITECTURES = {
     "x86_64": (0xC000003E, 234, {
         "read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12,
         "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "sched_yield": 24, "mremap": 25, "madvise": 28, "getitimer": 36,
-        "setitimer": 38, "getpid": 39, "sendto": 44, "recvfrom": 45, "exit": 60, "gettimeofday": 96, "getrusage": 98, "sigaltstack": 131,
+        "setitimer": 38, "getpid": 39, "exit": 60, "gettimeofday": 96, "getrusage": 98, "sigaltstack": 131,
         "gettid": 186, "time": 201, "futex": 202, "restart_syscall": 219, "clock_gettime": 228, "clock_nanosleep": 230, "exit_group": 231,
         "ppoll": 271, "getrandom": 318, "rseq": 334,
     }),
@@ -47,7 +45,7 @@ _ARCHITECTURES = {
         "close": 57, "lseek": 62, "read": 63, "write": 64, "ppoll": 73, "fstat": 80, "exit": 93, "exit_group": 94, "futex": 98,
         "getitimer": 102, "setitimer": 103, "clock_gettime": 113, "clock_nanosleep": 115, "sched_yield": 124, "restart_syscall": 128,
         "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "getrusage": 165, "gettimeofday": 169,
-        "getpid": 172, "gettid": 178, "sendto": 206, "recvfrom": 207, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
+        "getpid": 172, "gettid": 178, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
         "mprotect": 226, "madvise": 233, "getrandom": 278, "rseq": 293,
     }),
 }  # fmt: skip
@@ -109,62 +107,55 @@ def _filter(architecture: int, tgkill: int, allowed: dict[str, int], own: int) -
 
 MEMORY = 256 * 2**20
 """The limit of address space in bytes. Python and Jinja2 take some 40 MiB of it."""
-_LAST_WORDS = 2**16
-"""The limit of bytes written to a file, enough for the traceback."""
 
 
 def main() -> None:
-    """Answers requests until the other side closes the socket, which happens at the latest when it ends."""
+    """Answers requests until the other side closes standard input, which happens at the latest when it ends."""
     seconds = float(sys.argv[1])
     _bind_limits()
-    with socket.socket(fileno=sys.stdin.fileno()) as channel:
-        confine()
-        sandbox = Sandbox({})
-        names: list[str] = []
-        while (request := receive(channel)) is not None:
-            if "sources" in request:
-                names = list(request["sources"])
-                sandbox = Sandbox(request["sources"])
-                continue
-            # Unless it is stopped first, the timer ends this process after a traceback.
-            signal.setitimer(signal.ITIMER_PROF, seconds)
-            answer = _answer(sandbox, names, request)
-            left, _ = signal.setitimer(signal.ITIMER_PROF, 0)
-            channel.sendall(encoded(answer | {"seconds": seconds - left}))
+    confine()
+    sandbox = Sandbox({})
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if "sources" in request:
+            sandbox = Sandbox(request["sources"])
+            continue
+        # Unless it is stopped first, the timer ends this process.
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        answer = _answer(sandbox, request)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()
 
 
 def _bind_limits() -> None:
-    """Sets the limits. From the traceback on standard error the parent learns the line at which a template used up its time."""
-    faulthandler.enable(all_threads=False)
-    faulthandler.register(signal.SIGPROF, all_threads=False, chain=True)
-    # A terminal's Ctrl-C is meant for headroom, which closes the socket when it is done.
+    # A terminal's Ctrl-C is meant for headroom, which closes standard input when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    limits = ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, _LAST_WORDS))
-    for limit, wanted in limits:
+    for limit, wanted in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
         _, hard = resource.getrlimit(limit)
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with suppress(ValueError):  # macOS has RLIMIT_AS but refuses it
             resource.setrlimit(limit, (most, most))
 
 
-def _answer(sandbox: Sandbox, names: list[str], request: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(sandbox: Sandbox, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         text = bounded(sandbox, request["render"], request["context"], request["most"])
         text.encode()
     except Exception as error:  # noqa: BLE001 - whatever a template raises is a finding on that template
-        return _failure(error, names)
+        return _failure(error, request["render"])
     return {"text": text}
 
 
-def _failure(error: Exception, names: list[str]) -> dict[str, Any]:
-    name, line = place_of(error, names) or (None, 1)
+def _failure(error: Exception, asked: str) -> dict[str, Any]:
+    name, line = place_of(error) or (asked, 1)
     if isinstance(error, TooLongError):
         line = error.line
     hint = ""
     match error:
         case MemoryError():
             message = f"it needs more than {MEMORY // 2**20} MiB of memory"
-        case RecursionError():
+        case RecursionError() | SyntaxError():  # Python has limits of its own: 20 nested loops, 100 nested levels
             message = "it includes or calls itself without end, or is nested too deep"
         case UnicodeEncodeError():
             message = "it writes half of a surrogate pair, which is not text"

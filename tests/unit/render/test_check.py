@@ -68,7 +68,7 @@ def test_a_template_that_hangs_is_one_finding_and_the_others_are_checked() -> No
         "templates/nodepool.yaml.j2": "\n\n{{ nothing }}",
     }
     claim, pool = told(files)
-    assert claim.startswith("templates/nodeclaim.yaml.j2:2:1 template-failed")
+    assert claim.startswith("templates/nodeclaim.yaml.j2:1:1 template-failed")
     assert "it takes more than 0.3 seconds of processor time" in claim
     assert pool.startswith("templates/nodepool.yaml.j2:3:1 template-failed")
 

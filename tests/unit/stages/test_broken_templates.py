@@ -62,7 +62,7 @@ def test_only_what_the_template_would_make_is_held_up(repository: Path, session:
         result = session.cycle.run("test")
         assert result.failure is None
         found = [finding for finding in result.required_plan.findings if finding.code == "template-failed"]
-        assert [str(finding.position) for finding in found] == ["templates/nodeclaim.yaml.j2:2:1"]
+        assert [str(finding.position) for finding in found] == ["templates/nodeclaim.yaml.j2:1:1"]
     assert result.change_set is not None
     claims = [
         item
