@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import node_claim, node_class
 from tests.controlplane.rest import Document, condition
@@ -23,11 +22,6 @@ from tests.e2e.shop import CLAIM, PLACEHOLDER
 pytestmark = pytest.mark.e2e
 
 (POOL,), QUEUE, (JOB,), (PATIENT,), (ALONE,), (PINNED,) = yaml_blocks("batch-with-kueue.md")
-GATE = "example.com/data-is-there"
-WIDE = {
-    "name": "default",
-    "resources": [{"name": "cpu", "nominalQuota": "30"}, {"name": "memory", "nominalQuota": "120Gi"}],
-}
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 WORKLOAD = ("kueue.x-k8s.io/v1beta1", "Workload")
 CONFIG = ("kueue.x-k8s.io/v1beta1", "ProvisioningRequestConfig")
@@ -52,22 +46,12 @@ class Batch:
         for document in QUEUE:
             self.api.apply(document)
 
-    def submit_alone(self) -> str:
-        """The Job of the docs that has nodes of its own; returns its name."""
-        self.api.apply(ALONE)
-        return str(ALONE["metadata"]["name"])
-
-    def submit(
-        self, name: str, *, pods: int = 3, gate: str = "", labels: dict[str, str] | None = None, **parameters: str
-    ) -> None:
-        """gate: what its pods wait for before they are scheduled. parameters: of its request, for nodes of its own among others."""
+    def submit(self, name: str, *, pods: int = 3, **parameters: str) -> None:
+        """parameters: of its request, for nodes of its own among others."""
         job = copy.deepcopy(ALONE if "reserve" in parameters else JOB)
         annotations = {f"provreq.kueue.x-k8s.io/{key}": value for key, value in parameters.items()}
         job["metadata"] |= {"name": name, "annotations": annotations}
-        job["metadata"]["labels"] |= labels or {}
         job["spec"] |= {"parallelism": pods, "completions": pods}
-        if gate:
-            job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": gate}]
         self.api.apply(job)
 
     def job(self, name: str) -> Document:
@@ -80,27 +64,9 @@ class Batch:
         assert len(pods) == count
         return pods
 
-    def lift_gates(self, name: str) -> None:
-        for pod in self.pods(name):
-            spec = {"spec": {"schedulingGates": None}}
-            self.api.patch("v1", "Pod", pod["metadata"]["name"], spec, namespace="research")
-
     def nodes(self) -> set[str]:
         """The NodeClaims."""
         return {claim["metadata"]["name"] for claim in self.api.list(*CLAIM)}
-
-    def uids(self) -> set[str]:
-        """Those of the NodeClaims, whose names come again."""
-        return {claim["metadata"]["uid"] for claim in self.api.list(*CLAIM)}
-
-    def add_stranger(self, node_claim: str) -> None:
-        """A pod that asks nobody, on the node of this NodeClaim."""
-        claim = self.api.get(*CLAIM, node_claim)
-        assert claim is not None
-        pod = copy.deepcopy(JOB["spec"]["template"])
-        pod["spec"]["nodeName"] = claim["status"]["nodeName"]
-        metadata = {"name": "stranger", "namespace": "research"}
-        self.api.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
 
     @contextmanager
     def stock_out(self) -> Iterator[None]:
@@ -140,10 +106,6 @@ class Batch:
         assert pool is not None
         claim = self.api.apply(node_claim("tried", pool, "c-4x-amd64-linux"), dry_run=True)
         return str(claim["spec"]["nodeClassRef"]["name"])
-
-    def reason(self, job: str) -> str:
-        """Of the condition Provisioned."""
-        return str(self.provisioned(job)["reason"])
 
     def provisioned(self, job: str) -> Document:
         """This condition of its request."""
@@ -281,55 +243,6 @@ def test_a_job_that_meets_a_stock_out_stays_queued_and_runs_once_that_ends(batch
     batch.wait_until_nothing_is_left()
 
 
-def test_a_job_whose_nodes_go_before_its_pods_came_gets_others_and_runs(batch: Batch) -> None:
-    batch.submit("train", gate=GATE)
-    batch.wait_for_condition("train", "Provisioned")
-    eventually(lambda: batch.pods("train"), within=60, what="its pods are there, behind the gate")
-    lost = batch.uids()
-    for claim in batch.api.list(*CLAIM):
-        batch.api.delete(*CLAIM, claim["metadata"]["name"])
-    eventually(lambda: len(batch.uids() - lost) == len(lost), within=60, what="as many other nodes are made")
-    batch.lift_gates("train")
-    batch.wait_until_done("train")
-    assert condition(batch.request("train"), "CapacityRevoked") is None
-    batch.wait_until_nothing_is_left()
-
-
-def test_a_strangers_pod_on_a_booked_node_costs_the_job_nothing(batch: Batch) -> None:
-    """The pool is at its limit, so that there is no other room until the stranger has gone."""
-    batch.submit("train", gate=GATE)
-    batch.wait_for_condition("train", "Provisioned")
-    eventually(lambda: batch.pods("train"), within=60, what="its pods are there, behind the gate")
-    made = batch.nodes()
-    batch.add_stranger(min(made))
-    eventually(lambda: batch.reason("train") == "CapacityIsLost", within=60, what="the loss is told")
-    batch.api.delete("v1", "Pod", "stranger", namespace="research")
-    eventually(lambda: batch.reason("train") == "CapacityIsProvisioned", within=60, what="it is made good")
-    batch.lift_gates("train")
-    batch.wait_until_done("train")
-    assert batch.nodes() <= made
-    assert condition(batch.request("train"), "CapacityRevoked") is None
-    batch.wait_until_nothing_is_left()
-
-
-def test_of_two_jobs_that_wait_the_one_of_higher_priority_is_served_first(batch: Batch) -> None:
-    """Kueue has quota for both, the pool nodes for one."""
-    quota = {"spec": {"resourceGroups": [{"coveredResources": ["cpu", "memory"], "flavors": [WIDE]}]}}
-    batch.api.patch("kueue.x-k8s.io/v1beta1", "ClusterQueue", "batch", quota)
-    for name, value in (("low", 1), ("high", 100)):
-        batch.api.apply(manifest("kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", name, value=value))
-    batch.submit("first", gate=GATE)
-    batch.wait_for_condition("first", "Provisioned")
-    for name in ("low", "high"):
-        batch.submit(name, labels={"kueue.x-k8s.io/priority-class": name})
-        batch.wait_for_condition(name, "Accepted")
-    batch.lift_gates("first")
-    done = {name: batch.wait_until_done(name) for name in ("high", "low")}
-    # Not when it was done: its pods free their room a second before the Job says so.
-    assert done["high"]["status"]["startTime"] < done["low"]["status"]["startTime"]
-    batch.wait_until_nothing_is_left()
-
-
 def test_kueue_pins_the_pods_of_two_jobs_to_their_own_nodes(batch: Batch) -> None:
     """By provisioningClassDetails: the nodes of both jobs have room for the pods of either."""
     batch.api.apply(PINNED)
@@ -337,22 +250,10 @@ def test_kueue_pins_the_pods_of_two_jobs_to_their_own_nodes(batch: Batch) -> Non
     batch.submit("two", pods=1, reserve="true")
     for name in ("one", "two"):
         request = batch.wait_for_condition(name, "Provisioned")
+        assert request["spec"]["parameters"] == {"reserve": "true"}
         own = {"ReservedNodes": f"research.{request['metadata']['name']}"}
         assert request["status"]["provisioningClassDetails"] == own
         (pod,) = eventually(partial(batch.pods, name, 1), within=60, what=f"the pod of {name} is there")
         assert pod["spec"]["nodeSelector"] == {"headroom.dev/reserved": own["ReservedNodes"]}
         batch.wait_until_done(name)
-    batch.wait_until_nothing_is_left()
-
-
-def test_a_job_has_nodes_of_its_own_by_a_parameter_that_kueue_passes_on(batch: Batch) -> None:
-    name = batch.submit_alone()
-    request = batch.wait_for_condition(name, "Provisioned")
-    assert request["spec"]["parameters"] == {"reserve": "true"}
-    reserved = {"key": "headroom.dev/reserved", "value": f"research.{request['metadata']['name']}"}
-    for claim in batch.api.list(*CLAIM, labels=PLACEHOLDER):
-        assert reserved | {"effect": "NoSchedule"} in claim["spec"]["taints"]
-
-    batch.wait_until_done(name)
-    batch.wait_for_condition(name, "BookingExpired")
     batch.wait_until_nothing_is_left()
