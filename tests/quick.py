@@ -22,7 +22,7 @@ _READERS = {
     "config": ("tests/config", "tests/unit/manifests"),
     "docs": ("tests/docs",),
     "examples-repo": ("tests/examples",),
-    "pyproject.toml": ("tests/architecture", "tests/development/test_quick.py"),
+    "pyproject.toml": ("tests/architecture"),
 }
 """Which tests read what is not code."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.kubernetes import KubernetesCluster
-from reconciler.model.changes import Apply, ChangeSet, Delete, Outcome, Write
+from reconciler.model.changes import Apply, ChangeSet, Delete, Write
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document
 from tests.integration.real_cluster import PARENT, buffer_ref, capacity_buffer, opened, pod_template, template_ref
@@ -75,20 +75,3 @@ def test_a_restarted_process_writes_nothing_either(empty_api_server: ControlPlan
     with opened(plane.kubeconfig()) as cluster:
         run(cluster, MEMBERS, cluster.view().inventory.records)
     assert written(plane, mark) == []
-
-
-def test_a_second_writer_of_the_inventory_loses_nothing_of_the_first(empty_api_server: ControlPlane) -> None:
-    """`headroom apply` beside the daemon: what it read before the daemon wrote must not come back."""
-    plane = empty_api_server
-    with opened(plane.kubeconfig()) as cluster:
-        plane.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headroom-system"}})
-        assert not run(cluster, MEMBERS[1:], {"requests": {"train": 1}}).failures
-        seen = cluster.view()
-        assert not run(cluster, MEMBERS, {"requests": {"train": 1, "sweep": 1}}).failures
-        late = carry_out(
-            cluster, [Delete(template_ref())], parent=PARENT, view=seen, records={"requests": {"train": 2}}
-        )
-        (failure,) = [item for item in late.failures if item.write.ref == PARENT.ref]
-        assert failure.message == "another client has written it since this pass began; the next pass reads it again"
-        assert [item.outcome for item in late.results if isinstance(item.write, Delete)] == [Outcome.SKIPPED]
-        assert cluster.view().inventory.records == {"requests": {"train": 1, "sweep": 1}}

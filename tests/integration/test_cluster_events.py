@@ -116,16 +116,6 @@ def test_one_leads_until_it_stops_renewing(empty_api_server: ControlPlane) -> No
     assert first.is_leader() is False
 
 
-def test_of_two_that_write_over_the_same_version_one_leads(empty_api_server: ControlPlane) -> None:
-    replicas = Replicas(empty_api_server)
-    leases = KubernetesLeases(replicas._connection, "lease", "headroom")
-    replicas.candidate("a").step()
-    stale = leases.read()
-    replicas.clock.advance(5)
-    replicas.candidate("a").step()
-    assert leases.write(stale) is None
-
-
 # A snapshot of a real API server reads as the server did.
 
 

@@ -46,21 +46,6 @@ def test_kubectl_lists_it_and_usage_says_what_was_typed(environment: dict[str, s
     assert shown.stdout.startswith("Usage: kubectl headroom status [OPTIONS]\n")
 
 
-def test_its_failures_keep_their_words_and_exit_codes(environment: dict[str, str]) -> None:
-    done = kubectl(environment, "headroom", "status", "--address", "127.0.0.1:1")
-    assert done.returncode == 1
-    assert done.stderr.startswith("headroom: no daemon answers at 127.0.0.1:1 (Connection refused)\n")
-    wrong = kubectl(environment, "headroom", "stats")
-    assert wrong.returncode == 2
-    assert "Usage: kubectl headroom [OPTIONS] COMMAND" in wrong.stderr
-    assert "Did you mean 'status'?" in wrong.stderr
-
-
-def test_the_wheel_brings_it() -> None:
-    scripts = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]")[2].partition("[")[0]
-    assert 'kubectl-headroom = "reconciler.__main__:main"' in scripts
-
-
 # `headroom status --watch` against the pages of a daemon: it is shown again when something is new, and only then.
 
 

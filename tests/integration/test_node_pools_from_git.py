@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane import ControlPlane, eventually
+from tests.controlplane import ControlPlane
 from tests.controlplane.documents import node_class, node_pool
 from tests.controlplane.rest import Document
 
@@ -166,29 +166,6 @@ def test_what_a_controller_took_since_is_a_conflict_and_no_fight(
     assert live(empty_api_server)["spec"]["weight"] == 10
 
 
-def test_a_number_with_5000_zeros_is_a_number_in_git_and_in_the_cluster(
-    empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
-) -> None:
-    """The CRD admits it. One such budget, straight in the cluster, once ended every pass."""
-    zeros = "0" * 5000 + "1"
-    other = node_pool("other")
-    other["spec"]["disruption"] = {"consolidateAfter": "Never", "budgets": [{"nodes": zeros}]}
-    empty_api_server.api.apply(other)
-    pool = node_pool("general")
-    pool["spec"]["disruption"] = {"consolidateAfter": "Never", "budgets": [{"nodes": zeros}]}
-    declare(pool)
-
-    applied = run("apply", "--yes")
-
-    assert applied.returncode == 0, applied.stdout + applied.stderr
-    assert live(empty_api_server)["spec"]["disruption"]["budgets"] == [{"nodes": zeros}]
-    shown = run("plan", "--output", "json")
-    assert shown.returncode == 0, shown.stdout + shown.stderr
-    plan = json.loads(shown.stdout)
-    assert "set-aside" not in {finding["code"] for finding in plan["findings"]}
-    assert {"general", "other"} <= {row["nodePool"] for row in plan["budgets"]}
-
-
 def test_a_field_that_the_served_definition_lacks_leaves_the_pool_as_it_is(
     empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
 ) -> None:
@@ -202,44 +179,3 @@ def test_a_field_that_the_served_definition_lacks_leaves_the_pool_as_it_is(
     applied = run("apply", "--yes")
     assert "field-not-served" in applied.stdout
     assert live(empty_api_server) == before
-
-
-def test_a_field_that_only_the_served_definition_has_is_applied(
-    empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
-) -> None:
-    """`shape` is far from any field that headroom knows, and `wieght` is near one: the definition has both."""
-    name = "nodepools.karpenter.sh"
-    definition = empty_api_server.api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
-    assert definition is not None
-    newer = json.loads(json.dumps({"spec": definition["spec"]}))
-    for version in newer["spec"]["versions"]:
-        fields = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-        fields |= {"shape": {"type": "string"}, "wieght": {"type": "integer"}}
-    _change_definition(empty_api_server, newer, then="shape")
-    try:
-        declare(general(weight=50, shape="round", wieght=3))
-        done = run("apply", "--yes")
-        assert done.returncode == 0, done.stdout
-        assert "error" not in done.stdout
-        spec = live(empty_api_server)["spec"]
-        assert (spec["shape"], spec["wieght"], spec["weight"]) == ("round", 3, 50)
-    finally:
-        _change_definition(empty_api_server, {"spec": definition["spec"]}, then="")
-
-
-def _change_definition(plane: ControlPlane, body: Document, *, then: str) -> None:
-    """Changes the definition of NodePools. then: a field that it has from now on."""
-    plane.api.document(
-        "PATCH",
-        plane.api.path("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "nodepools.karpenter.sh"),
-        body=body,
-        content_type="application/merge-patch+json",
-    )
-
-    def is_served() -> bool:
-        document = plane.api.document("GET", "/openapi/v3/apis/karpenter.sh/v1")
-        schemas = document["components"]["schemas"]
-        fields = schemas["sh.karpenter.v1.NodePool"]["properties"]["spec"]["properties"]
-        return ("shape" in fields) == bool(then)
-
-    eventually(is_served, within=30, what="the definition is served as it was changed")

@@ -13,22 +13,15 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-import yaml
 
-from reconciler.catalog.observed import ClusterCatalog
-from reconciler.clocks import SystemClock
 from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
-from reconciler.settings.settings import Settings
 from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.stages.state import PassResult
-from reconciler.wiring.session import make_cycle
-from tests.controlplane import ControlPlane
 from tests.fakes.embedded import Sandbox, workload
 from tests.fakes.rendering import one_render_process
 from tests.integration.git_repository import GitRepository
-from tests.integration.real_cluster import capacity_buffer, opened, pod_template
 from tests.properties.slips import SAMPLES, Slip, some_slips
 from tests.properties.test_slips import outcome
 
@@ -118,44 +111,3 @@ def test_no_slip_takes_a_node_or_an_object_away(daemon: Daemon) -> None:
         assert wrong >= {f"{slip.sample}.yaml" for slip in row if outcome(slip) == "error"}, about
         assert daemon.kept() == before, about
     assert sum(counts.values()) == len(slips)
-
-
-@pytest.mark.e2e
-def test_slips_on_a_real_api_server(empty_api_server: ControlPlane, tmp_path: Path) -> None:
-    """A group with two letters swapped, a kind in capitals, and a field that only the API server can judge."""
-    repository = GitRepository(tmp_path / "repository")
-    text = yaml.safe_dump_all([capacity_buffer("web"), capacity_buffer("ci"), pod_template("web"), pod_template("ci")])
-    repository.push({"buffers.yaml": text})
-    clock = SystemClock()
-
-    def objects() -> list[str]:
-        found = empty_api_server.api.list("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer")
-        return sorted(f"{item['metadata']['name']} {item['spec']['replicas']}" for item in found)
-
-    with opened(empty_api_server.kubeconfig()) as cluster:
-        cycle = make_cycle(
-            Settings(),
-            source=GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state")),
-            cluster=cluster,
-            catalog=ClusterCatalog("real"),
-            clock=clock,
-        )
-
-        def passed() -> PassResult:
-            result = cycle.run("commit")
-            assert result.failure is None, result.failure
-            return result
-
-        passed()
-        assert objects() == ["ci 3", "web 3"]
-        for old, new, code in (
-            ("x-k8s.io", "x-k8s.oi", "unknown-kind"),
-            ("kind: CapacityBuffer", "Kind: CapacityBuffer", "misspelt-field"),
-            ("  replicas: 3", "  replicas: 2\n  shape: round", "field-not-served"),
-        ):
-            repository.push({"buffers.yaml": text.replace(old, new)})
-            result = passed()
-            assert code in {item.code for item in result.required_plan.findings if item.severity is Severity.ERROR}
-            assert taken(result) == []
-            passed()
-            assert objects() == ["ci 3", "web 3"], new

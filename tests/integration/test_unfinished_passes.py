@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.daemon.ending import Watchdog
 from reconciler.model.declared import SourceTree
 from reconciler.source.commands import GitOptions
 from reconciler.source.git import NEVER_ENDED, GitSource
@@ -157,22 +156,3 @@ def test_without_an_earlier_commit_the_cluster_stays_as_it_is(tmp_path: Path) ->
 
     assert (dict(tree.files), reason(tree)) == ({}, NEVER_ENDED)
     assert tree.reasons_to_keep
-
-
-def test_a_damaged_record_counts_for_nothing(machine: Machine, tmp_path: Path) -> None:
-    machine.passes(stuck=True)
-    (record,) = (tmp_path / "state").rglob("passes.json")
-    record.write_text("{")
-    machine.restart()
-    assert content(machine.passes()) == "bad"
-
-
-def test_the_watchdog_says_so_before_the_process_ends() -> None:
-    now = 0.0
-    told: list[float] = []
-    watchdog = Watchdog(seconds=lambda: now)
-    watchdog.on_stuck = lambda: told.append(now)
-    watchdog.progress("manifests")
-    for now in (0.0, 89.0, 91.0, 92.0):  # noqa: B007 - the watchdog's clock
-        watchdog.feed()
-    assert told == [91.0, 92.0]

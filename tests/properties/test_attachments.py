@@ -82,14 +82,6 @@ def attaching_worlds(draw: st.DrawFn) -> World:
 EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "80"))
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(world=attaching_worlds())
-def test_breaks_no_rule(world: World) -> None:
-    placement = world.placed()
-
-    assert world.broken_rules(placement) == ()
-
-
 @settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=attaching_worlds())
 def test_a_pod_that_waits_would_break_a_rule_on_every_node(world: World) -> None:

@@ -223,15 +223,6 @@ def test_an_attempt_says_when_its_nodes_may_be_ready_once_launches_were_seen() -
 RESERVE: Any = {"annotations": {"headroom.dev/reserve": "true"}}
 
 
-def pinned(name: str, count: int) -> Document:
-    """The pods of a Job that Kueue pins to the nodes of its request."""
-    where: Document = {
-        "nodeSelector": {RESERVED_TAINT: f"shop.{name}"},
-        "tolerations": [{"key": RESERVED_TAINT, "operator": "Exists"}],
-    }
-    return pods_of(name, count, class_name=ATOMIC, cpu="3", **where)
-
-
 def shop_of_two() -> BatchShop:
     """Two requests for nodes of their own."""
     shop = BatchShop()
@@ -250,24 +241,6 @@ def test_the_status_names_the_label_of_its_own_nodes() -> None:
     labels = sorted(node.label(RESERVED_TAINT) or "" for node in shop.cluster.view().nodes)
     assert labels == ["shop.one", "shop.one", "shop.two", "shop.two"]
     assert shop.run().required_plan.node_claims.create == ()
-
-
-def test_pods_that_select_them_mix_with_no_others_and_a_lost_node_is_replaced_for_them() -> None:
-    shop = shop_of_two()
-    lost = next(node.name for node in shop.cluster.view().nodes if node.label(RESERVED_TAINT) == "shop.one")
-    shop.sandbox.cluster.lose(lost)
-    for name in ("one", "two"):
-        shop.cluster.apply(pinned(name, 2))
-    shop.settle(passes=12)
-    view = shop.cluster.view()
-    labels = {node.name: node.label(RESERVED_TAINT) for node in view.nodes}
-    assert sorted((pod.owner_name[:3], labels.get(pod.node_name or "")) for pod in view.pods) == [
-        ("one", "shop.one"),
-        ("one", "shop.one"),
-        ("two", "shop.two"),
-        ("two", "shop.two"),
-    ]
-    assert len(shop.claims()) == 4
 
 
 def test_the_pods_of_a_check_that_wait_although_it_says_no_are_told() -> None:

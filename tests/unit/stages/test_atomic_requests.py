@@ -209,12 +209,3 @@ def test_a_step_that_fails_takes_the_steps_before_it_along() -> None:
     shop.settle()
     assert shop.conditions()["Provisioned"] == ("False", "AttemptFailed")
     assert shop.claims() == []
-
-
-def test_of_two_that_cannot_both_be_made_the_older_one_is() -> None:
-    shop = BatchShop(pool=node_pool(limits={"cpu": "12"}))
-    shop.cluster.apply(request("z-older", count=9, class_name=ATOMIC))
-    shop.sandbox.wait(1)
-    shop.settle(request("a-younger", count=6, class_name=ATOMIC))
-    assert shop.conditions("z-older")["Provisioned"] == MADE
-    assert shop.conditions("a-younger")["Provisioned"] == ("False", "CapacityIsNotFound")

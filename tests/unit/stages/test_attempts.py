@@ -106,7 +106,6 @@ def test_an_attempt_of_which_something_was_made_fails_when_the_rest_cannot_be() 
 
 ZONES = ("zone-a", "zone-b")
 DEAR = instance_type("z-4x", cpu="4", memory="16Gi", price=0.9)
-SMALL = instance_type("a-1x", cpu="1", memory="2Gi", price=0.01)
 
 
 def sold_out(shop: BatchShop, *names: str, available: bool = False) -> None:
@@ -176,23 +175,6 @@ def test_a_buffer_keeps_to_the_back_off_that_the_attempts_of_a_request_pass_over
         asked.extend(for_the_buffer)
         shop.sandbox.wait(2)
     assert asked == [("z-4x",)]
-
-
-def pool_of(name: str, instance_type: str) -> Document:
-    pool = node_pool(name)
-    only = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
-    pool["spec"]["template"]["spec"]["requirements"].append(only)
-    return pool
-
-
-def test_the_reason_names_the_pool_that_is_out_of_stock_and_not_one_that_never_would_have_done() -> None:
-    shop = BatchShop(instance_types=(FOUR, SMALL), pool=pool_of("h", "m-4x"))
-    shop.cluster.apply(pool_of("g", "a-1x"))
-    sold_out(shop, "m-4x")
-    shop.settle(pod_template(cpu="3"), patient(), passes=4)
-    status, reason, message = said(shop)
-    assert (status, reason) == ("False", "AttemptFailed")
-    assert message.endswith("NodePool h: what would do is not available now: m-4x in zone-a as on-demand and 1 other")
 
 
 def test_a_request_that_has_failed_announces_no_attempt() -> None:
@@ -327,12 +309,3 @@ def test_it_says_so_once_in_the_plan_and_is_over_when_its_time_is() -> None:
     shop.settle()
     assert shop.conditions("big")["Failed"] == ("True", "Expired")
     assert shop.claims() == []
-
-
-def test_a_plan_of_several_requests_from_the_repository_foresees_what_the_passes_make() -> None:
-    requests = [request("big", 30, class_name=ATOMIC)] + [request(f"small-{n}", 3, class_name=ATOMIC) for n in (1, 2)]
-    settings = Settings(placement=PlacementSettings(check=True), caps=CapSettings(nodes_per_request=3))
-    shop = BatchShop(settings=settings, files={"requests.yaml": yaml.safe_dump_all(requests)})
-    foreseen = len(shop.plan().node_claims.create)
-    shop.settle()
-    assert foreseen == len(shop.claims()) == 2

@@ -187,9 +187,3 @@ def test_its_explanation_is_that_sentence(tmp_path: Path) -> None:
         explanation(plan, "Pod/shop/chosen")
 
     assert error.value.hint == plan.notes[0]
-
-
-def test_nodes_that_share_a_hostname_are_a_finding(tmp_path: Path) -> None:
-    plan = what_if_nominated(tmp_path, "node-1", hostnames=("same", "same"))
-
-    assert [(finding.code, str(finding.ref)) for finding in plan.findings] == [("shared-hostname", "Node/node-1")]

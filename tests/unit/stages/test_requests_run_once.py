@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -180,21 +179,6 @@ def test_nothing_is_launched_before_its_object_is_there() -> None:
     assert "provisioningRequests" not in shop.cluster.view().inventory.records
     shop.run()
     assert len(shop.claims()) == 1
-
-
-def test_ended_requests_take_little_room_in_the_inventory() -> None:
-    """The ConfigMap holds 1 MiB: 1,000 requests that have ended take less than a quarter of it."""
-    shop = BatchShop()
-    shop.sandbox.add_node("free", "m-4x", cpu="3")
-    count = 12
-    documents: list[Any] = [request(f"training-of-the-{number:04}", class_name=ATOMIC) for number in range(count)]
-    shop.source.commit(files(*documents, pod_template()))
-    shop.settle(passes=3)
-    shop.wait(timedelta(minutes=11))
-    shop.settle(passes=3)
-    inventory = shop.inventory_text()
-    assert inventory.count('"outcome"') == count
-    assert len(inventory) / count < 250
 
 
 # A process that is killed after the inventory was written and before a status was: the next one makes the status good.

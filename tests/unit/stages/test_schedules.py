@@ -159,34 +159,6 @@ def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
     assert "replicas" not in body["spec"]
 
 
-def test_a_broken_schedule_stays_in_force_as_it_last_was(day: Day) -> None:
-    day.at(9)
-    day.repository.commit(
-        {
-            "office.yaml": schedule("office", 2, "hours: 9-12", "hours: 17"),
-            "following.yaml": FOLLOWING,
-            "sleeping.yaml": SLEEPING,
-            "reports.yaml": REPORTS,
-        }
-    )
-    day.at(12)
-    assert day.replicas("CapacityBuffer", "web") == 2
-    day.at(17)
-    assert day.replicas("CapacityBuffer", "web") == 0
-
-
-def test_a_schedule_that_leaves_git_leaves_everything_as_it_is(day: Day) -> None:
-    day.at(9)
-    day.repository.commit({"following.yaml": FOLLOWING, "sleeping.yaml": SLEEPING, "reports.yaml": REPORTS})
-    day.at(12)
-    assert day.get("MetricsProducer", "office") is None
-    result = day.at(17)
-    assert {finding.code for finding in result.required_plan.findings} >= {"schedule-not-found"}
-    assert day.replicas("CapacityBuffer", "web") == 2
-    assert day.get("CapacityBuffer", "ci") is not None
-    assert day.nodes_of("reports") == 2
-
-
 # Passes over a repository with budgets in local time: applied in UTC, still for a month, right over a change of the clocks.
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -115,27 +115,6 @@ def test_without_an_answer_the_shipped_schema_decides() -> None:
     assert "colour" not in world.spec()
 
 
-def test_an_object_that_a_file_with_an_error_does_not_declare_any_more_stays() -> None:
-    """Whatever the error is about. When the file is right again, what it does not declare goes."""
-    world = Serving()
-    beside = (
-        BUFFER.split("---", maxsplit=1)[0].replace("name: web,", "name: other,").replace("{name: web}", "{name: web}")
-    )
-    world.source.commit({"web.yaml": f"{BUFFER}---\n{beside}"})
-    world.passes()
-    other = REF._replace(name="other")
-
-    world.source.commit({"web.yaml": BUFFER.replace("replicas:", "replicsa:")})
-    result = world.passes(seconds=7200, every=120)
-    assert world.cluster.get(other) is not None
-    assert world.cluster.get(REF) is not None
-    assert world.chunks(result) == 2
-
-    world.source.commit({"web.yaml": BUFFER})
-    world.passes(seconds=7200, every=120)
-    assert world.cluster.get(other) is None
-
-
 def test_a_document_that_loses_its_namespace_does_not_lose_its_object() -> None:
     """It would be another object, in the namespace default, and the old one would be deleted."""
     world = Serving()

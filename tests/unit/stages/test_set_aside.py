@@ -269,18 +269,6 @@ def test_very_many_objects_with_one_fault_take_none_of_another_kind_along(monkey
     assert len(found) == 60
 
 
-def test_several_objects_with_one_fault_are_all_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    more = {f"bad-{count}.yaml": yaml.safe_dump(buffer(f"bad-{count}")) for count in range(12)}
-    world.source.commit({**FILES, **more})
-    plant(monkeypatch, STAGES["placement"], lambda ref: f"{ref.name}.yaml" in more, at_hand=False)
-
-    result = world.passes()
-
-    assert_the_good_one_is_served(result)
-    assert {finding.ref.name for finding in set_aside(result) if finding.ref} == {path[:-5] for path in more}
-
-
 def test_a_file_that_reading_fails_on_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     plant(
