@@ -23,7 +23,6 @@ def test_the_wheel_has_every_data_file(tmp_path: Path) -> None:
         *(str(path.relative_to(ROOT)) for path in (ROOT / "reconciler").rglob("*.json")),
         "reconciler/_data/examples-repo/README.md",
         "reconciler/_data/examples-repo/.sourceignore",
-        "reconciler/_data/examples-repo/.headroom/manifests.schema.json",
         "reconciler/_data/config/scaffold/every/.sourceignore",
         "reconciler/py.typed",
     }
