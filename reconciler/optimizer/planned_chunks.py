@@ -103,7 +103,7 @@ class _Shapes:
         constraints = state.constraints(batch)
         if constraints.host_affinity:
             return None
-        decided = {key: state.planned.decided(index, key) for key in constraints.keys}
+        decided = {key: state.planned.of(index).decided(key) for key in constraints.keys}
         place = tuple((key, one_of(value)) for key, value in sorted(decided.items()) if value is not None)
         if len(place) < len(decided):
             return None

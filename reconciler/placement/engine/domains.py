@@ -262,12 +262,7 @@ class Balance:
         planned = bins[bins >= state.base] - state.base
         found = {state.decided(number, key) for number in bins[bins < state.base].tolist()}
         for number in np.unique(state.planned.template[planned]).tolist():
-            cells = state.templates.list[number].cells(key)
-            if cells is None:
-                alike = planned[state.planned.template[planned] == number].tolist()
-                found |= {state.planned.decided(index, key) for index in alike}
-            else:
-                found.add(next(iter(cells)) if len(cells) == 1 else None)
+            found.add(state.templates.list[number].decided(key))
         columns = [state.topology.column_of(key, domain) for domain in found if domain is not None]
         return None if None in found else np.array(columns, dtype=np.int64)
 

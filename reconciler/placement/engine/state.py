@@ -20,7 +20,6 @@ from reconciler.placement.constraints.node_rules import NodePorts, NodeReadiness
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.engine.journal import (
-    NOWHERE,
     CountedIn,
     JournalEntry,
     LimitCharge,
@@ -237,8 +236,8 @@ class State:
         # Where chunks of a kind count on nodes of a template, once for each pair of them.
         pairs_of = kinds[log[:, 0]] * len(lists) + log[:, 3]
         _, first, place = np.unique(pairs_of, return_index=True, return_inverse=True)
-        pairs = log[first][:, [0, 1, 3]].tolist()
-        counted = [self._counted_in(batches[job], number, index) for job, index, number in pairs]
+        pairs = log[first][:, [0, 3]].tolist()
+        counted = [self._counted_in(batches[job], number) for job, number in pairs]
         whole = int(np.searchsorted(log[:, 0], stopped))
         if whole:
             self._journal.append(Walked(batches, self.base, log[:whole], counted, place[:whole]))
@@ -265,42 +264,36 @@ class State:
                 self.planned.took(number, was)
                 if was < 0:
                     self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
-            entry = JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, position)
+            entry = JournalEntry(batch, self.base + index, count, self._counted_in(batch, number), was, position)
             self._count(entry, 1)
             self._journal.append(entry)
 
-    def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
-        """Cached for the node template and the equivalence class, where all nodes of the template agree."""
+    def _counted_in(self, batch: Batch, number: int) -> CountedIn:
+        """Where chunks count on planned nodes of a template. Cached for that and the equivalence class."""
         known = self._known_counts.get((number, batch.needs.equivalence_class))
         if known is not None:
             return known
         positions = self.topology.counts_of(batch.needs)
         found = self._known_counts.get((number, positions))
         if found is None:
-            found = self._counted_at(batch, self.base + index) if positions else NOWHERE
-            counters = [self.topology.counters[item].counted for item in positions]
-            if not all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
-                return found
-            self._known_counts[number, positions] = found
+            found = self._known_counts[number, positions] = self._counted_on(self.templates.list[number], positions)
         self._known_counts[number, batch.needs.equivalence_class] = found
         return found
 
+    def _counted_on(self, template: NodeTemplate, positions: Sequence[int]) -> CountedIn:
+        every = [(position, self.topology.counters[position]) for position in positions]
+        seen = [item for item in every if template.is_included(item[1].counted.inclusion) is not False]
+        decided = [(position, template.decided(item.counted.key), item.on_hosts) for position, item in seen]
+        labels = [(position, domain) for position, domain, on_hosts in decided if domain is not None and not on_hosts]
+        return CountedIn(tuple(labels), tuple(position for position, _, on_hosts in decided if on_hosts))
+
     def _counted_at(self, batch: Batch, number: int) -> CountedIn:
-        labels: list[tuple[int, Domain]] = []
-        hosts: list[int] = []
-        for position in self.topology.counts_of(batch.needs):
-            counter = self.topology.counters[position]
-            if number < self.base:
-                domain = self.topology.counted_domain(position, number)
-            elif self.planned.is_included(number - self.base, counter.counted.inclusion):
-                domain = self.decided(number, counter.counted.key)
-            else:
-                domain = None
-            if domain is not None and not counter.on_hosts:
-                labels.append((position, domain))
-            elif domain is not None:
-                hosts.append(position)
-        return CountedIn(tuple(labels), tuple(hosts))
+        """The same on an existing bin."""
+        counters = self.topology.counters
+        every = [(item, self.topology.counted_domain(item, number)) for item in self.topology.counts_of(batch.needs)]
+        known = [(position, domain) for position, domain in every if domain is not None]
+        labels = tuple(item for item in known if not counters[item[0]].on_hosts)
+        return CountedIn(labels, tuple(position for position, _ in known if counters[position].on_hosts))
 
     def _count(self, entry: JournalEntry, sign: int) -> None:
         """Counts chunks in their domains, and what they use up of their node. sign: -1 takes them back."""
@@ -320,7 +313,7 @@ class State:
             return self.topology.domains(key)[number]
         if key == HOSTNAME_LABEL:
             return number
-        return self.planned.decided(number - self.base, key)
+        return self.planned.of(number - self.base).decided(key)
 
     def domains_of(self, rule: TopologyRule) -> set[Domain]:
         """Domains that a spread constraint looks at: of existing and planned bins, and those expected. Not for hostnames."""
@@ -339,8 +332,7 @@ class State:
         existing = np.flatnonzero(counter.included)
         planned = self.planned.hosts(counter.counted.inclusion) + self.base
         # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
-        _, min_domains = rule.numbers
-        more = len(planned) if min_domains <= 1 else self.planned.sure_hosts(counter.counted.inclusion)
+        more = len(self.planned.hosts(counter.counted.inclusion, surely=True)) if rule.numbers[1] > 1 else len(planned)
         counts = self.topology.hosts.table[counter.row, np.concatenate([existing, planned])]
         return rule.least([int(counts.min())] if len(counts) else [], len(existing) + more)
 

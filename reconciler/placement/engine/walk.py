@@ -31,7 +31,6 @@ from reconciler.placement.loops.walk import (
     ONLY_CHEAPEST,
     PLANNED,
     SIZES,
-    SURE,
 )
 from reconciler.placement.offers.node_templates import Compatibility, net_prices
 from reconciler.placement.requirements import ANYWHERE
@@ -68,8 +67,6 @@ class BatchWalk:
         self._kinds: dict[tuple[int, bool], int] = {}
         """By equivalence class, and whether the chunks keep a minimum; -1 for those that are placed one by one."""
         self._kind_rows: _Rows = []
-        self._watched: list[tuple[int, ...]] = []
-        """By kind: the counters of which it matters where nodes count."""
         self._rules: _Rows = []
         self._host_rules: _Rows = []
         self._counted: _Rows = []
@@ -129,7 +126,7 @@ class BatchWalk:
         spans = [len(self._rules), len(self._host_rules), len(self._counted)]
         cap = self._caps.setdefault(caps.on_empty, len(self._caps))
         self._kind_rows.append(
-            [self._family(needs, combinations), cap, caps.on_empty, int(constraints.shared), by_price, 1, *spans]
+            [self._family(needs, combinations), cap, caps.on_empty, int(constraints.shared), by_price, *spans]
         )
         self._rules += [rule_row(state.topology, rule) for rule in constraints.on_labels]
         self._host_rules += caps.rules.T.tolist()
@@ -138,7 +135,6 @@ class BatchWalk:
         self._counted += [
             [number, item.row, int(item.on_hosts)] for number, item in zip(numbers, counters, strict=True)
         ]
-        self._watched.append((*numbers, *(rule.counter for rule in constraints.on_labels if rule.by_minimum)))
         self._by_minimum |= {rule.counter: rule for rule in constraints.on_labels if rule.by_minimum}
         return len(self._kind_rows) - 1
 
@@ -158,10 +154,10 @@ class BatchWalk:
     def _make_tables(self) -> None:
         """After the batches have said what they need."""
         state = self._state
-        last = [0, 0, 0, 0, 0, 0, len(self._rules), len(self._host_rules), len(self._counted)]
+        last = [0, 0, 0, 0, 0, len(self._rules), len(self._host_rules), len(self._counted)]
         compatibilities = list(self._compatibilities)
         self._ruled: RuleArrays = (
-            _table([*self._kind_rows, last], 9),
+            _table([*self._kind_rows, last], 8),
             np.array([*self._begins, len(self._options)], dtype=np.int64),
             _table(self._options, 2 + len(state.topology.numbers)),
             _table(self._rules, 7),
@@ -288,25 +284,21 @@ class BatchWalk:
         self._make_joinings(_ROWS)
         domain_of = np.full((len(topology.counters), len(fresh)), -1, dtype=np.int64)
         there: list[tuple[int, int, int]] = []
-        unsure: set[int] = set()
         for number, counter in enumerate(topology.counters):
             key, inclusion = counter.counted.key, counter.counted.inclusion
             for place, template in enumerate(fresh):
-                domains = template.domains(key, inclusion)
-                if domains is None:
-                    unsure.add(number)
-                elif counter.on_hosts:
-                    domain_of[number, place] = 0 if domains[0] else -1
-                else:
-                    there += [(counter.row, place, topology.column_of(key, domain)) for domain in domains[1]]
-                    if domains[2] is not None:
-                        domain_of[number, place] = topology.column_of(key, domains[2])
+                if not counter.on_hosts:
+                    domains = template.domains(key, inclusion)
+                    there += [(counter.row, place, topology.column_of(key, domain)) for domain in domains]
+                if template.is_included(inclusion) is not False:
+                    value = template.decided(key)
+                    if counter.on_hosts:
+                        domain_of[number, place] = 0
+                    elif value is not None:
+                        domain_of[number, place] = topology.column_of(key, value)
         self._widen()
         seen = np.zeros((len(self._lasting), len(fresh), self._lasting.shape[1]), dtype=np.int64)
         for row, place, column in there:
             seen[row, place, column] = 1
         self._domain_of = np.concatenate([self._domain_of, domain_of], axis=1)
         self._seen = np.concatenate([self._seen, seen], axis=1)
-        if unsure:
-            sure = [int(unsure.isdisjoint(watched)) for watched in self._watched]
-            self._ruled[0][:-1, SURE] &= np.array(sure, dtype=np.int64)

@@ -54,9 +54,9 @@ MOST_OPTIONS = 8
 """Chunks with more domains to choose from are placed batch by batch."""
 KIND, REQUEST, CHUNKS, PART, COUNTED_PART = range(5)
 """Columns of `jobs`: row of `kinds`, row of `requests`, how many chunks, and the parts of loads, as `Batch` has them."""
-FAMILY, CAP, MOST, SHARED, BY_PRICE, SURE, LABEL_RULES, HOST_RULES, COUNTED = range(9)
+FAMILY, CAP, MOST, SHARED, BY_PRICE, LABEL_RULES, HOST_RULES, COUNTED = range(8)
 """Columns of `kinds`. FAMILY: row of `joining`. CAP, MOST: the most of them that an empty node takes, by number and in chunks. SHARED: whether
-one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …). SURE: whether templates alone say where they count. The others: where its rows of these tables begin; they
+one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …).  The others: where its rows of these tables begin; they
 end where the next kind's begin."""
 NO, ONLY_CHEAPEST, CHEAPEST_FIRST = range(3)
 """ONLY_CHEAPEST: chunks keep to the cheapest domain that is open to them."""
@@ -322,7 +322,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     counts, lasting, present = topology[0], topology[1], topology[2]
     nowhere, domains = np.empty(0, dtype=np.int64), lasting.shape[1]
     while job < len(jobs):
-        if jobs[job, KIND] < 0 or not kinds[jobs[job, KIND], SURE]:
+        if jobs[job, KIND] < 0:
             return job, BY_ITSELF
         kind, following, left = kinds[jobs[job, KIND]], kinds[jobs[job, KIND] + 1], jobs[job, CHUNKS]
         if at[PLANNED] + left > nodes[1].shape[1] or at[LOGGED] + 2 * left > len(log):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.arrays import (
     EMPTY,
     MINIMUM,
@@ -24,7 +23,7 @@ from reconciler.placement.constraints.domain_counters import Domain, Inclusion
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
-from reconciler.placement.requirements import Mask, settled
+from reconciler.placement.requirements import Mask
 
 _FIRST_ROWS = 64
 
@@ -51,7 +50,6 @@ class PlannedNodes:
         """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         """Cache of `domains`, with the version of the census that it holds for."""
-        self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._make_rows(_FIRST_ROWS)
 
     def _make_rows(self, rows: int) -> None:
@@ -166,43 +164,6 @@ class PlannedNodes:
         """The row of its pool's catalog that it would be bought as now: the cheapest that holds its chunks."""
         return int(self.of(index).type_rows[self.position[index]])
 
-    def cells(self, index: int, key: str) -> frozenset[str | None]:
-        """Values that the node may get of a label; None among them if it may lack the label."""
-        template = self.of(index)
-        found = template.cells(key)
-        return settled(template.offers.offerings.table.seen(key, self.rows(index))) if found is None else found
-
-    def decided(self, index: int, key: str) -> str | None:
-        """The one value of a label that the node is certain to get, None if there is none."""
-        cells = self.cells(index, key)
-        return next(iter(cells)) if len(cells) == 1 else None
-
-    def is_included(self, index: int, inclusion: Inclusion | None) -> bool:
-        """Whether a spread constraint counts the node, by its node affinity and taints policies."""
-        if inclusion is None:
-            return True
-        if any(key != HOSTNAME_LABEL and not self.cells(index, key) - {None} for key in inclusion.keys):
-            return False
-        known = self.of(index).is_included(inclusion)
-        return known if known is not None else self._could_be(index, inclusion)
-
-    def _could_be(self, index: int, inclusion: Inclusion) -> bool:
-        """Whether the node may still be bought as something that the constraint counts."""
-        template, rows = self.of(index), self.rows(index)
-        for term in inclusion.terms or ():
-            matching = template.offers.rows_for(term.stable)
-            if template.own.conflict(term.stable) is None and bool((matching & rows).any()):
-                return True
-        return False
-
-    def is_plain(self, template: int, keys: tuple[str, ...], inclusion: Inclusion | None) -> bool:
-        """Whether the values of these labels, and the inclusion, are the same for all nodes of a template, whatever they hold."""
-        item = self.templates.list[template]
-        asked = keys if inclusion is None else (*keys, *inclusion.keys)
-        if any(item.cells(key) is None for key in asked if key != HOSTNAME_LABEL):
-            return False
-        return inclusion is None or item.is_included(inclusion) is not None
-
     def with_template(self, template: int) -> list[int]:
         return [int(index) for index in np.flatnonzero(self.template[: self.count] == template)]
 
@@ -212,48 +173,13 @@ class PlannedNodes:
         Not for hostnames, of which there may be many (see `hosts`)."""
         asked = (key, id(inclusion))  # the counter keeps the object alive
         kept = self._domains.get(asked)
-        if kept is not None and kept[0] == self.census_version:
-            return kept[1]
-        parts: list[frozenset[Domain]] = []
-        plain = True
-        for template in self.present:
-            part = self._template_domains.get((template, *asked))
-            if part is None:
-                alike = self.is_plain(template, (key,), inclusion)
-                indices = self.with_template(template)
-                part = self._domains_seen(indices[:1] if alike else indices, key, inclusion)
-                if alike:
-                    self._template_domains[template, *asked] = part
-                plain = plain and alike
-            parts.append(part)
-        found = frozenset[Domain]().union(*parts)
-        if plain:
-            self._domains[asked] = (self.census_version, found)
-        return found
+        if kept is None or kept[0] != self.census_version:
+            parts = (self.templates.list[number].domains(key, inclusion) for number in self.present)
+            kept = self._domains[asked] = (self.census_version, frozenset[Domain]().union(*parts))
+        return kept[1]
 
-    def _domains_seen(self, indices: Sequence[int], key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
-        cells = {cell for index in indices if self.is_included(index, inclusion) for cell in self.cells(index, key)}
-        known = {cell for cell in cells if cell is not None}
-        if inclusion is None or inclusion.terms is None:
-            return frozenset(known)
-        # A node that ends up where the constraint does not look does not count at all.
-        judges = [term.stable.get(key) for term in inclusion.terms]
-        return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
-
-    def sure_hosts(self, inclusion: Inclusion | None) -> int:
-        """How many planned nodes a spread constraint looks at for certain, whatever type or domain they end up with."""
-        every = self.templates.list
-        return sum(
-            self.census[number] for number in self.present if inclusion is None or every[number].is_sure_of(inclusion)
-        )
-
-    def hosts(self, inclusion: Inclusion | None) -> Amounts:
-        """The planned nodes that a spread constraint looks at."""
-        count = self.count
-        seen = np.zeros(count, dtype=np.bool_)
-        for template in self.present:
-            alike = self.is_plain(template, (), inclusion)
-            members = np.flatnonzero(self.template[:count] == template)
-            judged = members[:1] if alike else members
-            seen[members] = [self.is_included(int(index), inclusion) for index in judged]
-        return np.asarray(np.flatnonzero(seen), dtype=np.int64)
+    def hosts(self, inclusion: Inclusion | None, *, surely: bool = False) -> Amounts:
+        """The planned nodes that a spread constraint looks at, or may look at. surely: only those of which that is certain."""
+        judged = ((number, self.templates.list[number].is_included(inclusion)) for number in self.present)
+        seen = [number for number, included in judged if included or (included is None and not surely)]
+        return np.asarray(np.flatnonzero(np.isin(self.template[: self.count], seen)), dtype=np.int64)

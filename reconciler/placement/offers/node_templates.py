@@ -50,7 +50,7 @@ class NodeTemplate:
     room: Amounts
     start: int
     own_taint: Taint | None = None
-    _cells: dict[str, frozenset[str | None] | None] = field(default_factory=dict)
+    _cells: dict[str, frozenset[str | None]] = field(default_factory=dict)
     _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
     _least: dict[bytes, LeastList | None] = field(default_factory=dict)
 
@@ -62,65 +62,62 @@ class NodeTemplate:
     def _is_tolerated(self, tolerations: tuple[Toleration, ...] | None) -> bool:
         return tolerations is None or tolerated((*self.offers.taints, *self.taints), tolerations)
 
-    def cells(self, key: str) -> frozenset[str | None] | None:
-        """The values that its nodes may get of a label, as far as they are known; None among them where a node may lack the label.
-
-        None instead of a set where the values depend on the type.
-        """
+    def cells(self, key: str) -> frozenset[str | None]:
+        """The values that its nodes may get of a label, as far as they are known; None among them where a node may lack the label."""
         if key not in self._cells and key not in self.offers.offerings.table.keys:
             values = self.own.get(key) or Values(complement=True)
             self._cells[key] = frozenset() if values.complement else values.names.union({None} if values.absent else ())
         elif key not in self._cells:
-            codes, cells = self.offers.offerings.table.column(key)
-            there = np.flatnonzero(self.rows)
-            sold = np.zeros((len(self.offers.offerings.types), len(cells)), dtype=np.bool_)
-            sold[self.offers.offerings.types_of[there], codes[there]] = True
-            sold = sold[sold.any(axis=1)]
-            same = bool((sold == sold[0]).all()) if len(sold) else True
-            self._cells[key] = settled(self.offers.offerings.table.seen(key, there)) if same else None
+            self._cells[key] = settled(self.offers.offerings.table.seen(key, np.flatnonzero(self.rows)))
         return self._cells[key]
 
-    def is_included(self, inclusion: Inclusion) -> bool | None:
-        """Whether a spread constraint counts nodes of this template; None where that depends on the type."""
+    def decided(self, key: str) -> str | None:
+        """The one value of a label that its nodes are certain to get, None if there is none."""
+        cells = self.cells(key)
+        return next(iter(cells)) if len(cells) == 1 else None
+
+    def is_included(self, inclusion: Inclusion | None) -> bool | None:
+        """Whether a counter counts pods on its nodes, by the labels that they have; None where that depends on what they are bought as."""
+        if inclusion is None:
+            return True
         # By identity, since hashing is slow. The inclusion is kept alive beside the answer.
         known = self._included.get(id(inclusion))
         if known is None:
             known = self._included[id(inclusion)] = (inclusion, self._judge(inclusion))
         return known[1]
 
-    def domains(self, key: str, inclusion: Inclusion | None) -> tuple[bool, frozenset[str], str | None] | None:
-        """Whether a counter counts pods on its nodes, the domains that they may be in, and the one that they are certain to be in.
-
-        None where that depends on what a node holds."""
-        asked = () if inclusion is None else inclusion.keys
-        labels = [self.cells(item) for item in asked if item != HOSTNAME_LABEL]
-        cells = frozenset[str | None]() if key == HOSTNAME_LABEL else self.cells(key)
-        included = True if inclusion is None else self.is_included(inclusion)
-        if cells is None or included is None or None in labels:
-            return None
-        if not included or any(not item - {None} for item in labels if item is not None):
-            return False, frozenset(), None
-        terms = (
-            [] if inclusion is None or inclusion.terms is None else [item.stable.get(key) for item in inclusion.terms]
-        )
-        known = frozenset(cell for cell in cells if cell is not None)
+    def domains(self, key: str, inclusion: Inclusion | None) -> frozenset[str]:
+        """The domains in which a counter may see its nodes."""
+        if self.is_included(inclusion) is False:
+            return frozenset()
         # A node that ends up where the constraint does not look does not count at all.
-        seen = [cell for cell in known if not terms or any(item is None or item.allows(cell) for item in terms)]
-        return True, frozenset(seen), next(iter(cells)) if len(cells) == 1 else None
+        terms = () if inclusion is None or inclusion.terms is None else inclusion.terms
+        asked = [values for term in terms if (values := term.stable.get(key)) is not None]
+        anywhere = len(asked) < len(terms) or not terms
+        return frozenset(
+            cell
+            for cell in self.cells(key)
+            if cell is not None and (anywhere or any(values.allows(cell) for values in asked))
+        )
 
     def _judge(self, inclusion: Inclusion) -> bool | None:
         if not self._is_tolerated(inclusion.tolerations):
             return False
-        if inclusion.terms is None:
-            return True
-        met = [self._meets(term) for term in inclusion.terms]
-        return True if True in met else None if None in met else False
+        met = [True] if inclusion.terms is None else [self._meets(term) for term in inclusion.terms]
+        labels = [self.cells(key) for key in inclusion.keys if key != HOSTNAME_LABEL]
+        if all(item is False for item in met) or not all(cells - {None} for cells in labels):
+            return False
+        return True if True in met and not any(None in cells for cells in labels) else None
 
     def _meets(self, term: NodeTerm) -> bool | None:
         if self.own.conflict(term.stable) is not None:
             return False
-        both = int((self.offers.rows_for(term.stable) & self.rows).sum())
-        return None if 0 < both < int(self.rows.sum()) else both > 0
+        both = self.offers.rows_for(term.stable) & self.rows
+        if not both.any():
+            return False
+        asked = term.stable.without(self.offers.offerings.table.keys)
+        is_sure = all((self.own.get(key) or ABSENT).is_within(values) for key, values in asked.entries)
+        return True if is_sure and bool(both.sum() == self.rows.sum()) else None
 
     def least(self, used: Amounts) -> LeastList | None:
         """What a node that holds this much must list for minValues of its pool; None where no list has enough values."""
@@ -136,26 +133,6 @@ class NodeTemplate:
         """What a node that holds this much and would be bought as `types[position]` counts against its pool's limits."""
         least = self.least(used) if self.offers.minimums else None
         return self.offers.capacities[int(self.types[position])] if least is None else least.largest
-
-    def is_sure_of(self, inclusion: Inclusion) -> bool:
-        """Whether a spread constraint counts nodes of this template, whatever they are bought as."""
-        if not all(key == HOSTNAME_LABEL or self._has(key) for key in inclusion.keys):
-            return False
-        if not self._is_tolerated(inclusion.tolerations):
-            return False
-        return inclusion.terms is None or any(self._is_sure_to_meet(term) for term in inclusion.terms)
-
-    def _has(self, key: str) -> bool:
-        if key in self.offers.offerings.table.keys:
-            return bool(self.offers.offerings.table.having(key)[self.rows].all())
-        values = self.own.get(key)
-        return values is not None and not values.absent
-
-    def _is_sure_to_meet(self, term: NodeTerm) -> bool:
-        if not self.offers.rows_for(term.stable)[self.rows].all():
-            return False
-        asked = term.stable.without(self.offers.offerings.table.keys)
-        return all((self.own.get(key) or ABSENT).is_within(values) for key, values in asked.entries)
 
     def cheapest(self, used: Amounts) -> Numbers:
         """used: what nodes hold, shape (nodes, resources). Returns for each the index in `types` of the cheapest that holds it.
