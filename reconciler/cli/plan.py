@@ -172,17 +172,12 @@ def age_in_words(age: timedelta) -> str:
 def explain_command(*, demand: str, output: str, surge: bool, now: datetime | None, **values: Any) -> int:
     """Show the size of one demand and why, where each of its chunks is, and why any could not be placed.
 
-    Of a MetricsProducer: its value, what gives it, and what follows it. Of a NodePool: the nodes that the plan makes in it,
-    what it has no room for, and its disruption budgets.
-
     \b
         headroom explain CapacityBuffer/shop/web
         headroom explain CapacityBuffer/shop/web --surge
         headroom explain Pod/shop/web-7d9f --include-pending
-        headroom explain MetricsProducer/shop/business-hours
-        headroom explain NodePool/general
     """
-    from reconciler.report.explanation import explained
+    from reconciler.report.explanation import explanation, explanation_document, explanation_text
     from reconciler.wiring.session import open_session
 
     settings = settings_from(values)
@@ -191,9 +186,9 @@ def explain_command(*, demand: str, output: str, surge: bool, now: datetime | No
         result = session.cycle.plan(include_pending=bool(values["include_pending"]))
     if result.failure is not None:
         raise result.failure
-    outlook = session.cycle.outlook
-    effective = None if outlook is None else outlook.facts.effective
-    paint, width = paint_for_stdout(), width_of_stdout()
-    found = explained(result.required_plan, effective, demand, surge=surge, paint=paint, width=width)
-    click.echo(to_json(found.document) if output == "json" else found.text, nl=False)
+    found = explanation(result.required_plan, demand)
+    if output == "json":
+        click.echo(to_json(explanation_document(found)), nl=False)
+    else:
+        click.echo(explanation_text(found, paint=paint_for_stdout(), width=width_of_stdout(), surge=surge), nl=False)
     return 0

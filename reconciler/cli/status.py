@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -15,70 +13,31 @@ from reconciler.model.errors import Misused, Transient
 from reconciler.settings.load import load_settings
 
 _LARGEST_PORT = 65_535
-_EVERY = 2.0
-"""Seconds between two looks with --watch. Without news the daemon answers with a few bytes."""
-_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
 @click.command("status")
 @click.option("--address", metavar="HOST:PORT", help="Where the daemon listens. Default: the setting `listen`.")
 @click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting.")
-@click.option("--watch", "-w", is_flag=True, help="Show it again whenever something is new, until Ctrl-C.")
 @output_option("text", "json")
-def status_command(*, address: str | None, config: str | None, watch: bool, output: str) -> int:
+def status_command(*, address: str | None, config: str | None, output: str) -> int:
     """Ask the running daemon: how full each buffer is, requests, nodes, cost, findings, what waits, and its last pass.
 
     In a cluster: kubectl -n headroom-system port-forward deploy/headroom 8080.
     """
-    target = _checked(address or load_settings(config).listen)
-    answer = _fetch(target)
-    _show(answer, output, again=watch)
-    if watch:
-        _watch(target, answer, output)
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """tag: the ETag of the document."""
-
-    document: dict[str, Any]
-    tag: str
-
-
-def _watch(target: str, answer: _Answer, output: str) -> None:
-    """Until Ctrl-C. A daemon that does not answer is told once, and asked again: it may be starting anew."""
-    from time import sleep
-
-    silent = False
-    while True:
-        sleep(_EVERY)
-        try:
-            found = _fetch(target, "" if silent else answer.tag)
-        except Transient as failure:
-            if not silent:
-                click.echo(f"headroom: {failure.message}; what stands above may be out of date", err=True)
-            silent = True
-            continue
-        if silent or found.tag != answer.tag:
-            _show(found, output, again=True)
-        answer, silent = found, False
-
-
-def _show(answer: _Answer, output: str, *, again: bool) -> None:
-    """again: whether it takes the place of what was shown before, on a terminal."""
+    document = _fetch(_checked(address or load_settings(config).listen))
     if output == "json":
-        click.echo(json.dumps(answer.document, indent=None if again else 2))
-        return
+        click.echo(json.dumps(document, indent=2))
+        return 0
     from reconciler.cli.options import paint_for_stdout, width_of_stdout
     from reconciler.report.status.clusters import CLUSTERS_SCHEMA, clusters_text
     from reconciler.report.status.text import daemon_status_text
 
-    if answer.document.get("schemaVersion") == CLUSTERS_SCHEMA:
-        text = clusters_text(answer.document)
+    if document.get("schemaVersion") == CLUSTERS_SCHEMA:
+        text = clusters_text(document)
     else:
-        text = daemon_status_text(answer.document, paint=paint_for_stdout(), width=width_of_stdout())
-    click.echo((_CLEAR if again and sys.stdout.isatty() else "") + text, nl=again)
+        text = daemon_status_text(document, paint=paint_for_stdout(), width=width_of_stdout())
+    click.echo(text, nl=False)
+    return 0
 
 
 def _checked(address: str) -> str:
@@ -90,19 +49,15 @@ def _checked(address: str) -> str:
     return address if host or not colon else f"127.0.0.1:{port}"
 
 
-def _fetch(address: str, known: str = "") -> _Answer:
-    """known: the tag of the answer before. Its document comes back empty if it is still the newest. Raises `Transient`."""
+def _fetch(address: str) -> dict[str, Any]:
+    """The document. Raises `Transient`."""
     import urllib.error
     import urllib.request
 
-    request = urllib.request.Request(f"http://{address}/status", headers={"If-None-Match": known} if known else {})
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - its scheme is http
-            return _Answer(json.load(response), response.headers.get("ETag", ""))
-    except urllib.error.HTTPError as error:
-        if error.code == 304:  # noqa: PLR2004 - Not Modified
-            return _Answer({}, known)
-        raise _silent(address, str(error.reason)) from error
+        with urllib.request.urlopen(f"http://{address}/status", timeout=10) as response:
+            document: dict[str, Any] = json.load(response)
+            return document
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise _silent(address, str(getattr(reason, "strerror", None) or reason)) from error

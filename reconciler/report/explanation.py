@@ -1,63 +1,45 @@
-"""Explains one demand, schedule or NodePool of a plan, as text and as JSON (`headroom.dev/explain/v1`). Called by `headroom explain`."""
+"""Explains one demand of a plan, as text and as JSON (`headroom.dev/explain/v1`). Called by `headroom explain`."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
 from reconciler.model.changes import DemandOutcome, Plan
-from reconciler.model.declared import Declared
 from reconciler.model.demand import Keeper
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import NodePool, node_pool_ref
 from reconciler.model.placement import Holding, UnplacedReason, Wait
-from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef, counted
-from reconciler.model.schedules import Schedule, following_of
-from reconciler.report.budgets.document import budget_row
 from reconciler.report.escaping import Paint, members, plain, terminal_lines, timestamp
 from reconciler.report.findings import finding_lines, finding_row
 from reconciler.report.plan.document import demand_row
-from reconciler.report.plan.rows import object_row, row_lines
-from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals, held, offered
-from reconciler.report.schedules.page import schedule_row
-from reconciler.report.words import NOT_SHOWN, behavior_name, keeper_words, moment, size_words
-from reconciler.timetable.capacity_schedule import timeline
+from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals
+from reconciler.report.words import NOT_SHOWN, keeper_words, size_words
 
 _MOST = 5
-_WHOLE = 3
-"""Parts of KIND/NAMESPACE/NAME."""
+_OTHER_COMMANDS = {
+    "MetricsProducer": "`headroom schedule` shows what a MetricsProducer is worth, and when",
+    "NodePool": "`headroom plan` lists the nodes that are made in a NodePool, and `headroom budgets` what may be disrupted there",
+}
 EXPLAIN_SCHEMA = "headroom.dev/explain/v1"
 MOST_UNUSED = 5
 """Nodes that are listed as not used."""
 
 
 def matching(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names (`KIND/NAMESPACE/NAME` or `KIND/NAME`) that match best: equal ones, else by whole parts, else by pieces of parts.
-
-    A name with all three parts means one object, and matches no other.
-    """
+    """The names (`KIND/NAMESPACE/NAME`) that are `wanted`, or else those that end with it: `checkout`, `shop/checkout`."""
     known = list(names)
-    if wanted in known:
-        return [wanted]
-    asked = wanted.split("/")
-    if not all(asked) or len(asked) >= _WHOLE:
-        return []
-    return [name for name in known if _has(name, asked, whole=True)] or [
-        name for name in known if _has(name, asked, whole=False)
-    ]
+    return [wanted] if wanted in known else [name for name in known if name.endswith(f"/{wanted}")]
 
 
 def near_words(wanted: str, names: Collection[str]) -> str:
     """`did you mean A or B?`, for similar names; "" if there are none."""
     last = wanted.rpartition("/")[2]
     near = matching(wanted, names) or [name for name in names if last and last in name]
-    near = near or difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
     if not near:
         # A name alone is short compared with one that has kind and namespace, so it is compared with names alone.
         ends = {name.rpartition("/")[2]: name for name in names}
@@ -66,12 +48,6 @@ def near_words(wanted: str, names: Collection[str]) -> str:
         return ""
     more = f" (or one of {len(near) - _MOST:,} more)" if len(near) > _MOST else ""
     return f"did you mean {' or '.join(near[:_MOST])}?{more}"
-
-
-def _has(name: str, asked: list[str], *, whole: bool) -> bool:
-    """Whether the wanted parts are among the name's, in the same order."""
-    parts = iter(name.split("/"))
-    return all(any(part == one if whole else one in part for part in parts) for one in asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +75,14 @@ class Explanation:
         return {} if settled else dict(self.plan.unused)
 
 
-def explanation(plan: Plan, name: str, others: Iterable[str] = ()) -> Explanation:
-    """Explains one demand. name: KIND/NAMESPACE/NAME, or a part that only one demand matches. Raises `Invalid` with similar names.
-
-    others: names that may have been meant too.
-    """
+def explanation(plan: Plan, name: str) -> Explanation:
+    """Explains one demand. name: KIND/NAMESPACE/NAME, or the end of one that only one demand has. Raises `Invalid` with similar names."""
     outcomes = {str(outcome.demand.ref): outcome for outcome in plan.demands}
     names = matching(name, outcomes)
     if len(names) != 1:
-        what = "fits several demands" if names else "is not a demand, schedule or NodePool here"
-        hint = near_words(name, names or [*outcomes, *others]) or "`headroom plan` lists every demand"
+        what = "fits several demands" if names else "is not a demand here"
+        hint = near_words(name, names or [*outcomes]) or "`headroom plan` lists every demand"
+        hint = _OTHER_COMMANDS.get(name.partition("/")[0], hint)
         if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in outcomes):
             hint = "pending pods are explained with --include-pending"
         if name.startswith("Pod/"):
@@ -238,120 +212,5 @@ def _cause(reason: UnplacedReason) -> str:
     return reason.cause if reason.count == 1 else f"{reason.cause} ({candidates(reason)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """document: as `headroom.dev/explain/v1`. text: for a terminal."""
-
-    document: dict[str, Any]
-    text: str
-
-
-def explained(
-    plan: Plan, declared: Declared | None, name: str, *, surge: bool, paint: Paint = plain, width: int | None = None
-) -> Explained:
-    """The object of a plan that this name, or a part of it, means. declared: what the plan was made of, None if that is not known.
-
-    Raises `Invalid` with similar names. surge, width: as for `explanation_text`.
-    """
-    schedules = {str(item.ref): item for item in (() if declared is None else declared.schedules)}
-    pools = {f"NodePool/{item.name}": item for item in (() if declared is None else declared.node_pools)}
-    demands = {str(outcome.demand.ref) for outcome in plan.demands}
-    fitting = matching(name, (*demands, *schedules, *pools)) if declared is not None else []
-    # A buffer's name means the buffer, even if a NodePool has the same name.
-    others = [] if demands & set(fitting) else fitting
-    if len(others) > 1:
-        raise Invalid(f"{name!r} fits several objects", hint=near_words(name, others))
-    if declared is None or not others:
-        found = explanation(plan, name, (*schedules, *pools))
-        return Explained(explanation_document(found), explanation_text(found, paint=paint, width=width, surge=surge))
-    schedule = schedules.get(others[0])
-    if schedule is not None:
-        row, lines = _schedule(plan, declared, schedule)
-        key, title, ref, position = "schedule", str(schedule.ref), schedule.ref, schedule.position
-    else:
-        pool = pools[others[0]]
-        row, lines = _node_pool(plan, pool, paint)
-        key, title, position = "nodePool", others[0], pool.position
-        ref = node_pool_ref(pool.name)
-    findings = [item for item in plan.findings if item.ref is not None and str(item.ref) == str(ref)]
-    where = f"  {paint('dim', str(position))}" if position else ""
-    document = {
-        "schemaVersion": EXPLAIN_SCHEMA,
-        "now": timestamp(plan.now),
-        key: row,
-        "findings": list(map(finding_row, findings)),
-    }
-    text = terminal_lines([paint("bold", title) + where, *lines, *_finding_lines(findings, paint)], paint, width)
-    return Explained(document, text)
-
-
 def _finding_lines(findings: Sequence[Finding], paint: Paint) -> list[str]:
     return ["  findings:", *(f"  {line}" for line in finding_lines(findings, paint))] if findings else []
-
-
-def _schedule(plan: Plan, declared: Declared, schedule: Schedule) -> tuple[dict[str, Any], list[str]]:
-    now = timeline(schedule, plan.now, plan.now + timedelta(seconds=1), plan.now)
-    outcome, behavior = now.outcome, now.spans[0].behavior
-    followers = _followers(declared, schedule)
-    giver = "the default, since no behavior is active" if behavior is None else behavior_name(behavior)
-    lines = [f"  {outcome.current_value:,} now, {moment(plan.now, None)}: {giver}"]
-    if outcome.next_value_time is None or outcome.next_value is None:
-        lines.append("  no further change")
-    else:
-        lines.append(f"  {outcome.next_value:,} from {moment(outcome.next_value_time, None)}")
-    lines += [f"  followed by {ref}: {how}" for ref, how in followers] or ["  followed by nothing"]
-    row = {
-        **schedule_row(outcome),
-        "timezone": schedule.timezone,
-        "behavior": behavior,
-        "followers": [{"object": str(ref), "follows": how} for ref, how in followers],
-    }
-    return row, lines
-
-
-def _followers(declared: Declared, schedule: Schedule) -> list[tuple[ObjectRef, str]]:
-    pairs = []
-    objects = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
-    objects += [(node_pool_ref(pool.name), pool.annotations) for pool in declared.node_pools]
-    for ref, marks in objects:
-        following = following_of(ref, marks)
-        if following is None:
-            continue
-        ways = [
-            words
-            for words, named in (("replicas", following.replicas_from), ("existence", following.active_during))
-            if named == schedule.ref
-        ]
-        if ways:
-            lead = f", {format_duration(following.lead)} ahead" if following.lead else ""
-            pairs.append((ref, f"{' and '.join(ways)}{lead}"))
-    return sorted(pairs)
-
-
-def _node_pool(plan: Plan, pool: NodePool, paint: Paint) -> tuple[dict[str, Any], list[str]]:
-    created = [item for item in plan.node_claims.create if item.planned.node_pool == pool.name]
-    budgets = [row for row in plan.budgets if row.node_pool == pool.name]
-    refused = [
-        (str(outcome.demand.ref), reason.example)
-        for outcome in plan.demands
-        for reason in outcome.unplaced_reasons
-        if f"NodePool {pool.name} " in f"{reason.example} "
-    ]
-    lines = [] if pool.replicas is None else [f"  static: {counted(pool.replicas, 'node')}"]
-    lines.append(f"  {counted(len(created), 'new node')} in this plan")
-    for item in created:
-        lines += [f"    {item.name}  {offered(item)}", f"      for {held(item.planned.holdings)}"]
-    lines += [f"  refused {demand}: {words}" for demand, words in refused]
-    for row in budgets:
-        allowed = "no limit" if row.allowed is None else f"{row.allowed:,} allowed"
-        lines.append(f"  disruptions for {row.reason}: {allowed}: {row.why}")
-    for change in plan.objects:
-        if change.ref.kind == "NodePool" and change.ref.name == pool.name:
-            lines += row_lines(object_row(change), paint)
-    document = {
-        "name": pool.name,
-        "creates": [item.name for item in created],
-        "refused": [{"demand": demand, "reason": words} for demand, words in refused],
-        "budgets": list(map(budget_row, budgets)),
-    }
-    return document, lines

@@ -50,11 +50,6 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
     return f"{local.strftime(until)} {local.tzname()} ({universal.strftime(pattern)})"
 
 
-def behavior_name(behavior: int | None) -> str:
-    """The name of a schedule's behavior by its index; None is no behavior."""
-    return "default" if behavior is None else f"behaviors[{behavior}]"
-
-
 def clock_change_words(day: date, zone: tzinfo | None) -> str:
     """`clocks change to CET, UTC+01:00`; "" on a day without a change. zone None: the machine's."""
     before = datetime.combine(day, time(), zone).astimezone(zone)

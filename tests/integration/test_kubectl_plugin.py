@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.changes import Plan
-from reconciler.ports import PassResult
-from tests.page_worlds import COMMIT, empty
 from tests.programs import program
 
 PLUGIN = """\
@@ -44,29 +40,3 @@ def test_kubectl_lists_it_and_usage_says_what_was_typed(environment: dict[str, s
     shown = kubectl(environment, "headroom", "status", "--help")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.startswith("Usage: kubectl headroom status [OPTIONS]\n")
-
-
-# `headroom status --watch` against the pages of a daemon: it is shown again when something is new, and only then.
-
-
-def test_each_line_is_a_new_status_until_it_is_stopped() -> None:
-    made = empty()
-    with made.served() as address:
-        command = [sys.executable, "-m", "reconciler", "status", "--address", address.removeprefix("http://")]
-        watching = subprocess.Popen(
-            [*command, "--watch", "--output", "json"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=ROOT,
-            text=True,
-        )
-        assert watching.stdout is not None
-        assert json.loads(watching.stdout.readline())["passes"] == 1
-        made.clock.advance(1)
-        made.last.observe("commit", PassResult(plan=Plan(COMMIT, made.clock.now())))
-        again = json.loads(watching.stdout.readline())
-        assert (again["passes"], again["trigger"]) == (2, "commit")
-    assert watching.stderr is not None
-    assert watching.stderr.readline().endswith("; what stands above may be out of date\n"), "the daemon has gone"
-    watching.terminate()
-    assert watching.communicate(timeout=60)[0] == "", "nothing was shown twice"

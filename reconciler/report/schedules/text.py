@@ -14,7 +14,7 @@ from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.report.drawing.svg import midnight
 from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
-from reconciler.report.words import behavior_name, clock_change_words, moment
+from reconciler.report.words import clock_change_words, moment
 from reconciler.zone_data import time_zone
 
 MOST_GRIDS = 10
@@ -99,7 +99,7 @@ def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, col
         words = [(dated(span.start, zone), before, span) for before, span in changes[:MOST_CHANGES]]
         width = max(len(time) for time, _, _ in words)
         lines += [
-            f"    {time:<{width}}  {before:,} → {span.value:,}  {paint('dim', behavior_name(span.behavior))}"
+            f"    {time:<{width}}  {before:,} → {span.value:,}  {paint('dim', _behavior_name(span.behavior))}"
             for time, before, span in words
         ]
         if len(changes) > MOST_CHANGES:
@@ -122,6 +122,10 @@ def _next_words(timeline: ScheduleTimeline) -> str:
     if outcome.next_value is None or outcome.next_value_time is None:
         return "nothing changes any more"
     return f"{outcome.next_value:,} from {dated(outcome.next_value_time, time_zone(timeline.schedule.timezone))}"
+
+
+def _behavior_name(behavior: int | None) -> str:
+    return "default" if behavior is None else f"behaviors[{behavior}]"
 
 
 def dated(time: datetime, zone: ZoneInfo) -> str:
@@ -219,7 +223,7 @@ class Grid:
         for behavior, value in sorted(
             {(span.behavior, span.value) for span in self._timeline.spans}, key=lambda item: (item[0] is not None, item)
         ):
-            givers[value].append(behavior_name(behavior))
+            givers[value].append(_behavior_name(behavior))
         lines = [
             f"{self._paint(_STYLES[self._step(value)], self._shade(value) * 2)} {value:>{len(str(self._values[-1]))}}"
             f"  {', '.join(names)}"

@@ -201,7 +201,6 @@ _OUTPUT_OF = {
     "validate": (),
     "schedule": (),
     "budgets": ("--cluster", "embedded"),
-    "explain": ("NodePool/general", "--cluster", "embedded"),
     "crd": ("--all",),
     "init": ("capacity",),
     "schema": ("plan.v1",),

@@ -1,12 +1,10 @@
-"""`headroom explain` of a schedule and of a NodePool, on the example repository."""
+"""`headroom explain` on the example repository: which demand is meant. And what a plan says of the coming 30 days."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import jsonschema_rs
 import pytest
 from click.testing import CliRunner, Result
 
@@ -28,56 +26,31 @@ def explain(name: str, *words: str) -> Result:
     return CliRunner().invoke(application, ["explain", name, *WHERE, *words], standalone_mode=False)
 
 
-def document(name: str) -> Any:
-    done = explain(name, "--output", "json")
-    printed = json.loads(done.output)
-    jsonschema_rs.Draft202012Validator(SCHEMA).validate(printed)
-    return printed
-
-
-def test_a_schedule_says_what_gives_its_value_and_what_follows_it() -> None:
-    text = explain("MetricsProducer/shop/business-hours").output
-    assert "  3 now, 2026-11-23" in text
-    assert ": behaviors[0]\n" in text
-    assert "followed by CapacityBuffer/shop/web: replicas, 10m ahead" in text
-    found = document("MetricsProducer/shop/business-hours")["schedule"]
-    assert (found["currentValue"], found["behavior"], found["nextValue"]) == (3, 0, 1)
-    assert found["followers"] == [{"object": "CapacityBuffer/shop/web", "follows": "replicas, 10m ahead"}]
-
-
-def test_a_node_pool_says_which_nodes_the_plan_makes_and_what_its_budgets_allow() -> None:
-    text = explain("NodePool/general").output
-    assert "3 new nodes in this plan" in text
-    assert "disruptions for Drifted: 0 allowed: budgets[0] binds" in text
-    found = document("NodePool/general")["nodePool"]
-    assert len(found["creates"]) == 3
-    assert {row["total"] for row in found["budgets"]} == {3}
-
-
 @pytest.mark.parametrize(
     ("part", "whole"),
     [
-        ("checkou", "CapacityBuffer/shop/checkout"),
-        ("CapacityBuffer/checkout", "CapacityBuffer/shop/checkout"),
-        ("NodePool/gen", "NodePool/general"),
-        ("business", "MetricsProducer/shop/business-hours"),
+        ("checkout", "CapacityBuffer/shop/checkout"),
+        ("shop/checkout", "CapacityBuffer/shop/checkout"),
     ],
 )
-def test_part_of_a_name_is_enough(part: str, whole: str) -> None:
-    assert explain(part).output == explain(whole).output != ""
+def test_the_end_of_a_name_is_enough(part: str, whole: str) -> None:
+    assert explain(part).stdout == explain(whole).stdout != ""  # stderr may tell what takes long
 
 
 def test_what_is_not_declared_hints_at_what_is() -> None:
-    error = explain("NodePool/genral").exception
+    error = explain("chekout").exception
     assert isinstance(error, Invalid)
-    assert error.hint.startswith("did you mean NodePool/general")
+    assert error.message == "'chekout' is not a demand here"
+    assert error.hint == "did you mean CapacityBuffer/shop/checkout?"
 
 
-@pytest.mark.parametrize("name", ["MetricsProducer/shop/nothing", "NodePool/nothing"])
-def test_what_is_not_declared_is_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "command"), [("MetricsProducer/shop/business-hours", "schedule"), ("NodePool/general", "budgets")]
+)
+def test_what_is_no_demand_is_told_by_another_command(name: str, command: str) -> None:
     error = explain(name).exception
     assert isinstance(error, Invalid)
-    assert "is not a demand, schedule or NodePool here" in error.message
+    assert f"`headroom {command}`" in error.hint
 
 
 # What `headroom plan` says of the coming 30 days: the same as `headroom diff` says of it, where it is worked out.

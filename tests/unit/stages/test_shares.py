@@ -14,7 +14,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import remembered
 from reconciler.placement.scheduler.model import PodKind
-from reconciler.report.explanation import explained
+from reconciler.report.explanation import explanation, explanation_text
 from tests import manifests
 from tests.builders import buffer_ref
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, buffer, node_pool, workload, workload_ref
@@ -240,7 +240,7 @@ def test_as_planned_the_wait_is_only_told() -> None:
 
 
 def explained_surge(shop: KeptCluster, name: str) -> str:
-    return explained(shop.cycle.plan().required_plan, None, f"CapacityBuffer/shop/{name}", surge=True).text
+    return explanation_text(explanation(shop.cycle.plan().required_plan, f"CapacityBuffer/shop/{name}"), surge=True)
 
 
 def test_explain_prints_the_order_in_which_a_pod_waits() -> None:
