@@ -36,17 +36,6 @@ class CapacityRepository:
     def url(self) -> str:
         return self.folder.as_uri()
 
-    def snapshot(self) -> dict[str, str]:
-        """The files of the snapshot that the daemon has pushed, by name."""
-        branch = "headroom/snapshot"
-        names = self._git("ls-tree", "--name-only", branch).splitlines()
-        return {name: self._git("show", f"{branch}:{name}") for name in names}
-
-    def clone(self, folder: Path) -> CapacityRepository:
-        """As a CI job checks out `main`: with no other branch."""
-        self._git("clone", "--quiet", "--single-branch", "--branch", "main", self.url, str(folder))
-        return CapacityRepository(folder, made=True)
-
     def _git(self, *words: str) -> str:
         done = subprocess.run(
             ["git", "-C", str(self.folder), *IDENTITY, *words], check=True, capture_output=True, text=True

@@ -187,16 +187,3 @@ def test_every_alert_rule_is_loaded_and_evaluated(prometheus: Prometheus) -> Non
         return True
 
     eventually(evaluated, within=20, what="every rule has been evaluated", every=0.5)
-
-
-def test_panels_overlap_nowhere_and_each_says_what_it_shows() -> None:
-    places: set[tuple[int, int]] = set()
-    for panel in DASHBOARD["panels"]:
-        grid = panel["gridPos"]
-        cells = {
-            (x, y) for x in range(grid["x"], grid["x"] + grid["w"]) for y in range(grid["y"], grid["y"] + grid["h"])
-        }
-        assert not cells & places, panel["title"]
-        places |= cells
-        assert panel["title"]
-        assert all(place[0] < 24 for place in cells)

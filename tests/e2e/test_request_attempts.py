@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from tests.controlplane import eventually
-from tests.controlplane.documents import node_class
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.fault_proxy import FaultProxy
@@ -47,24 +46,6 @@ def test_a_request_is_made_in_one_step_and_checks_say_what_is_left(
         research.cancel("train")
         research.wait_for("check", "Provisioned", FOUND)
         eventually(lambda: len(research.claims()) == 1, within=120, what="the rest is given back", every=1)
-
-
-@pytest.mark.e2e
-def test_a_node_class_that_comes_late_fails_no_attempt(
-    research: Research, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
-) -> None:
-    """On a busy cluster Karpenter may say for a while that the NodeClass of a new pool is not there."""
-    documents = [node_pool(cpu="4", node_class_name="late"), pod_template("3")]
-    repository.push({"batch.yaml": yaml.safe_dump_all(documents)})
-    research.ask("train", ("worker", NODES))
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
-        daemon.wait_until_ready()
-        research.wait_for("train", "Provisioned", NOT_FOUND)
-        research.api.apply(node_class("late"))
-        research.wait_for("train", "Provisioned", MADE)
-        assert research.attempts() == ["1"] * NODES, research.told("train")
-        research.cancel("train")
-        research.wait_until_nothing_is_left()
 
 
 class Kill:

@@ -32,11 +32,6 @@ def held_nodes(shop: Shop) -> dict[str, Document]:
     }
 
 
-def claim_of(shop: Shop, node: Document) -> Document:
-    """The NodeClaim of a node."""
-    return next(claim for claim in shop.claims() if claim["status"].get("nodeName") == node["metadata"]["name"])
-
-
 def provisioning(shop: Shop) -> tuple[str, str]:
     """Status and message of the buffer's condition Provisioning."""
     conditions: dict[str, dict[str, Any]] = {item["type"]: item for item in shop.buffer()["status"]["conditions"]}
