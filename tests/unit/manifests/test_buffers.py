@@ -206,17 +206,13 @@ def test_a_buffer_on_a_node_pool_with_chunks_and_a_selector() -> None:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (
-            "{matchExpressions: [{key: app, operator: In, values: [web, api]}]}",
-            LabelSelector((), (Requirement("app", Operator.IN, ("web", "api")),)),
-        ),
-        (
-            "{matchExpressions: [{key: old, operator: DoesNotExist}]}",
-            LabelSelector((), (Requirement("old", Operator.DOES_NOT_EXIST),)),
-        ),
+        ("{matchExpressions: [{key: app, operator: In, values: [web, api]}]}",
+         LabelSelector((), (Requirement("app", Operator.IN, ("web", "api")),))),
+        ("{matchExpressions: [{key: old, operator: DoesNotExist}]}",
+         LabelSelector((), (Requirement("old", Operator.DOES_NOT_EXIST),))),
         ("{}", LabelSelector()),
     ],
-)
+)  # fmt: skip
 def test_the_pods_of_a_dedicated_buffer_are_selected_as_anywhere(written: str, expected: LabelSelector) -> None:
     capacity = "nodeClass: {totalCpu: 8, totalMem: 16Gi}"
     text = BUFFER + POOL + f"  capacity: {{{capacity}}}\n  podSelector: {written}\n"
@@ -268,46 +264,25 @@ def test_node_classes_have_no_namespace(kind: str) -> None:
     ("spec", "code", "path"),
     [
         (TARGET + "  capacity: {}\n", "one-capacity", "spec.capacity"),
-        (
-            TARGET + "  capacity: {replicas: {exactly: 1}, nodeClass: {totalCpu: 1, totalMem: 1}}\n",
-            "one-capacity",
-            "spec.capacity",
-        ),
+        (TARGET + "  capacity: {replicas: {exactly: 1}, nodeClass: {totalCpu: 1, totalMem: 1}}\n", "one-capacity",
+         "spec.capacity"),
         (TARGET + "  capacity: {replicas: {}}\n", "one-capacity", "spec.capacity.replicas"),
         ("  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch", "spec.capacity.replicas"),
         (POOL + "  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch", "spec.capacity.replicas"),
-        (
-            TARGET + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi}}\n",
-            "capacity-target-mismatch",
-            "spec.capacity.nodeClass",
-        ),
-        (
-            POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {cpu: 2}}}\n",
-            "chunk-too-large",
-            "spec.capacity.nodeClass.perChunkResources.cpu",
-        ),
-        (
-            POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {}}}\n",
-            "invalid-value",
-            "spec.capacity.nodeClass.perChunkResources",
-        ),
-        (
-            TARGET + "  capacity: {replicas: {percent: {percent: 10, minCount: 3, maxCount: 2}}}\n",
-            "invalid-value",
-            "spec.capacity.replicas.percent.minCount",
-        ),
-        (
-            "  capacity: {pods: {replicaNum: 1, podSpec: {containers: []}}}\n",
-            "invalid-value",
-            "spec.capacity.pods.podSpec.containers",
-        ),
-        (
-            TARGET + "  capacity: {replicas: {exactly: 1}}\n  recreationStrategy: Keep\n",
-            "invalid-value",
-            "spec.recreationStrategy",
-        ),
+        (TARGET + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi}}\n", "capacity-target-mismatch",
+         "spec.capacity.nodeClass"),
+        (POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {cpu: 2}}}\n",
+         "chunk-too-large", "spec.capacity.nodeClass.perChunkResources.cpu"),
+        (POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {}}}\n", "invalid-value",
+         "spec.capacity.nodeClass.perChunkResources"),
+        (TARGET + "  capacity: {replicas: {percent: {percent: 10, minCount: 3, maxCount: 2}}}\n", "invalid-value",
+         "spec.capacity.replicas.percent.minCount"),
+        ("  capacity: {pods: {replicaNum: 1, podSpec: {containers: []}}}\n", "invalid-value",
+         "spec.capacity.pods.podSpec.containers"),
+        (TARGET + "  capacity: {replicas: {exactly: 1}}\n  recreationStrategy: Keep\n", "invalid-value",
+         "spec.recreationStrategy"),
     ],
-)
+)  # fmt: skip
 def test_what_a_buffer_cannot_be(spec: str, code: str, path: str) -> None:
     finding = only(BUFFER + spec)
     assert (finding.code, finding.severity, finding.path) == (code, "error", path)

@@ -119,16 +119,10 @@ def test_configuration_that_the_environment_brings_is_kept(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("stderr", "reason", "message"),
     [
-        (
-            "remote: denied\nfatal: Authentication failed for 'https://host/a.git/'",
-            "AuthenticationFailed",
-            "cannot read host: Authentication failed for 'https://host/a.git/'",
-        ),
-        (
-            "fatal: could not read Username for 'https://host': terminal prompts disabled",
-            "AuthenticationFailed",
-            "cannot read host: could not read Username for 'https://host': terminal prompts disabled",
-        ),
+        ("remote: denied\nfatal: Authentication failed for 'https://host/a.git/'", "AuthenticationFailed",
+         "cannot read host: Authentication failed for 'https://host/a.git/'"),
+        ("fatal: could not read Username for 'https://host': terminal prompts disabled", "AuthenticationFailed",
+         "cannot read host: could not read Username for 'https://host': terminal prompts disabled"),
         (
             (
                 "No ED25519 host key is known for h and you have requested strict checking.\r\n"
@@ -137,19 +131,13 @@ def test_configuration_that_the_environment_brings_is_kept(monkeypatch: pytest.M
             "AuthenticationFailed",
             "cannot read host: No ED25519 host key is known for h and you have requested strict checking.",
         ),
-        (
-            "git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.",
-            "AuthenticationFailed",
-            "cannot read host: git@host: Permission denied (publickey).",
-        ),
-        (
-            "fatal: unable to access 'https://host/a.git/': Could not resolve host: host",
-            "GitOperationFailed",
-            "cannot read host: Could not resolve host: host",
-        ),
+        ("git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.",
+         "AuthenticationFailed", "cannot read host: git@host: Permission denied (publickey)."),
+        ("fatal: unable to access 'https://host/a.git/': Could not resolve host: host", "GitOperationFailed",
+         "cannot read host: Could not resolve host: host"),
         ("", "GitOperationFailed", "cannot read host: git ls-remote ended with status 128"),
     ],
-)
+)  # fmt: skip
 def test_what_a_failure_means(stderr: str, reason: str, message: str) -> None:
     failure = stalled(CommandFailedError("ls-remote", 128, stderr), "host", "read")
     assert (failure.reason, failure.message) == (reason, message)
