@@ -161,33 +161,6 @@ def test_budgets_in_local_time_over_years_are_compiled_again_as_often_as_they_ru
     assert text.exception is None
 
 
-def test_a_budget_in_the_cluster_with_a_duration_that_nobody_can_read_closes_its_pool(tmp_path: Path) -> None:
-    repository, cluster = tmp_path / "repository", tmp_path / "cluster"
-    repository.mkdir()
-    cluster.mkdir()
-    own = node_pool("own")
-    own["spec"]["disruption"]["budgets"] = [
-        {"nodes": "0", "reasons": ["Drifted"], "schedule": "@daily", "duration": "9999999999h"},
-        {"nodes": "50%"},
-    ]
-    (cluster / "nodepools.json").write_text(json.dumps({"kind": "List", "items": [own]}))
-    words = ("--repo", str(repository), "--cluster", f"snapshot:{cluster}", "--nodes", "10", "--now", NOON)
-    found = rows(*words)
-    assert [row["allowed"] for row in found] == [0, 0, 0]
-    assert "budgets[0] cannot be evaluated" in found[0]["why"]
-    assert "too long a duration" in found[0]["why"]
-    assert headroom(*words).exit_code == 0
-
-
-def test_one_duration_that_is_too_long_is_one_document_s_finding(repository: Path) -> None:
-    text = (repository / "pools.yaml").read_text()
-    (repository / "pools.yaml").write_text(text.replace("duration: 8h", "duration: 9999999999h"))
-    done = headroom("--repo", str(repository), "--nodes", "10", "--now", NOON)
-    assert done.exit_code == 0
-    assert "error: NodePool/general: '9999999999h' is too long a duration" in done.stdout
-    assert "NodePool batch: 10 nodes" in done.stdout
-
-
 def test_why_names_what_was_written_and_not_what_it_was_compiled_into(repository: Path) -> None:
     general = node_pool("general")
     general["metadata"]["annotations"] = {
@@ -240,16 +213,3 @@ def test_partial_pools_that_cannot_be_told_about_are_named(repository: Path, wor
     assert "There is no NodePool." not in done.stdout
     (finding,) = json.loads(headroom(*asked, "--output", "json").stdout)["findings"]
     assert (finding["code"], finding["name"]) == ("pool-not-there", "live")
-
-
-def test_a_pool_whose_windows_need_too_many_budgets_is_left_out_and_not_denied(repository: Path) -> None:
-    general = node_pool("general")
-    general["metadata"]["annotations"] = {
-        "headroom.dev/timezone": "Europe/Berlin",
-        "headroom.dev/allow-windows": "7,19,31,43 1,4,7,10,13,16,19 1,8,15,22 * * for 5m\n"
-        "3,23,49 2,5,8,11,14,17,20 2,9,16,23 * * for 7m\n5,29,51 3,6,9,12,15,18,21 4,13,27 * * for 3m Drifted",
-    }
-    (repository / "pools.yaml").write_text(yaml.safe_dump(general))
-    done = headroom("--repo", str(repository), "--nodes", "5", "--now", NOON)
-    assert "NodePool/general is left out; see the finding." in done.stdout
-    assert "[too-many-budgets]" in done.stdout

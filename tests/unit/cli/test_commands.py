@@ -22,12 +22,6 @@ def headroom(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[st
     return headroom_command.headroom(*words, folder=folder, environment=base)
 
 
-def test_validate_finds_nothing_wrong_with_the_examples() -> None:
-    done = headroom("validate", "examples-repo/clusters")
-    assert done.returncode == 0
-    assert "0 errors, 0 warnings" in done.stdout
-
-
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
 def test_validate_exits_1_on_an_error_in_every_form(tmp_path: Path, output: str) -> None:
     (tmp_path / "pool.yaml").write_text(NODE_POOL.replace("consolidateAfter: 1m", "consolidateAfter: soon"))
@@ -81,12 +75,6 @@ def test_a_port_that_there_cannot_be_is_no_daemon_that_does_not_answer(address: 
 def test_a_daemon_that_does_not_answer_is_told_without_the_number_of_the_error() -> None:
     done = headroom("status", "--address", "127.0.0.1:1")
     assert done.stderr.startswith("headroom: no daemon answers at 127.0.0.1:1 (Connection refused)\n")
-
-
-def test_applying_nothing_tells_of_no_writes(tmp_path: Path) -> None:
-    done = headroom("apply", "--yes", "--cluster", "embedded", folder=tmp_path)
-    assert done.returncode == 0
-    assert done.stdout.endswith("No change: the cluster is as declared.\n")
 
 
 def test_a_mistyped_command_is_guessed() -> None:
@@ -302,13 +290,6 @@ def test_two_clusters_at_the_root_are_named(tmp_path: Path) -> None:
     assert "several-clusters" not in headroom("validate", folder=tmp_path).stdout
 
 
-def test_the_shell_completes_commands() -> None:
-    words = {"_HEADROOM_COMPLETE": "bash_complete", "COMP_WORDS": "headroom sch", "COMP_CWORD": "1"}
-    program = Path(sys.executable).with_name("headroom")
-    done = subprocess.run([program], env=words, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["plain,schedule", "plain,schema"]
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_documented_line_for_each_shell_prints_its_completion(shell: str) -> None:
     setting = f"_HEADROOM_COMPLETE={shell}_source"
@@ -319,24 +300,6 @@ def test_the_documented_line_for_each_shell_prints_its_completion(shell: str) ->
     done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert f"_HEADROOM_COMPLETE={shell}_complete" in done.stdout
-
-
-@pytest.mark.parametrize("command", ["plan", "explain", "budgets"])
-def test_text_wraps_at_the_terminals_width(command: str) -> None:
-    where = (
-        "--path",
-        "clusters/production",
-        "--cluster",
-        "snapshot:snapshots/production",
-        "--now",
-        "2026-11-21T08:00:00Z",
-    )
-    words = {"plan": where, "explain": ("checkout", *where), "budgets": where}[command]
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(ROOT), "COLUMNS": "60"}
-    done = headroom_command.headroom(command, *words, folder=EXAMPLES, environment=environment)
-    text = done.stdout.partition("Hour by hour")[0]
-    assert text
-    assert all(len(line) <= 60 or " " not in line.strip() for line in text.splitlines())
 
 
 def test_help_names_every_exit_code() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import unicodedata
@@ -113,14 +112,6 @@ def test_what_git_could_not_do_is_told_once(tmp_path: Path) -> None:
     said = headroom("plan", "--revision", "v2", "--cluster", "embedded", folder=tmp_path).stderr.splitlines()
     assert said[0].endswith(" has no revision 'v2'")
     assert [line.partition(",")[0] for line in said[1:]] == ["  name a branch"]
-
-
-@pytest.mark.parametrize("words", [["validate"], ["plan", "--cluster", "embedded", "--repo"], ["schedule"]])
-@pytest.mark.parametrize("scheme", ["", "file:///"])
-def test_a_path_of_6000_characters_is_wrong_usage(words: list[str], scheme: str) -> None:
-    done = headroom(*words, f"{scheme}{'a' * 6000}")
-    assert "is not a path: it has 6,0" in done.stderr
-    assert "internal error" not in done.stderr
 
 
 def test_what_a_url_says_in_its_query_is_not_shown() -> None:
@@ -247,20 +238,3 @@ def test_every_spelling_of_a_folder_finds_the_same(repository: Path, spelling: s
     path = spelling.replace("ABSOLUTE", str(repository)).replace("LINK", str(repository.parent / "link"))
     expected = {("template-failed", "templates/nodeclaim.yaml.j2"), ("wrong-type", "clusters/pool.yaml")}
     assert found(path) == (1, expected)
-
-
-@pytest.mark.parametrize("inside", ["", "clusters", "templates"])
-def test_from_within_the_folder_too(repository: Path, inside: str) -> None:
-    os.chdir(repository / inside)
-    code, findings = found(".." if inside else ".")
-    assert code == 1
-    assert ("wrong-type", "clusters/pool.yaml") in findings
-    assert any(name == "template-failed" for name, _ in findings)
-
-
-def test_several_paths_and_single_files(repository: Path) -> None:
-    template = ("template-failed", "templates/nodeclaim.yaml.j2")
-    pool = ("wrong-type", "clusters/pool.yaml")
-    assert found(str(repository / "templates"), "capacity/clusters") == (1, {template, pool})
-    assert found(str(repository / "templates" / "nodeclaim.yaml.j2")) == (1, {template})
-    assert found(str(repository / "clusters" / "pool.yaml")) == (1, {pool})

@@ -17,7 +17,6 @@ from reconciler import stages
 from reconciler.cli import options as console
 from reconciler.cli.application import COMMANDS, application
 from reconciler.cli.options import COMPILING, PHASE_WORDS, TIMED_PHASES, Moment, Progress
-from reconciler.cli.plan import age_in_words
 from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
 from reconciler.placement.loops import kernel
@@ -103,22 +102,6 @@ def test_compiling_is_named_only_while_a_stage_compiles(
 
 
 # How old a snapshot is, in words.
-
-
-@pytest.mark.parametrize(
-    ("age", "words"),
-    [
-        (timedelta(seconds=59), "0 minutes old"),
-        (timedelta(seconds=119), "1 minute old"),
-        (timedelta(minutes=119), "119 minutes old"),
-        (timedelta(minutes=120), "2 hours old"),
-        (timedelta(hours=47, minutes=59), "47 hours old"),
-        (timedelta(days=2), "2 days old"),
-        (timedelta(seconds=-1), "taken after the time that is planned for"),
-    ],
-)
-def test_the_unit_is_the_largest_of_which_there_are_two(age: timedelta, words: str) -> None:
-    assert age_in_words(age) == words
 
 
 # What reports call a cluster that has no name of its own.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -75,16 +74,6 @@ def test_a_buffer_of_seven_nodes_that_vanishes_is_let_down_two_nodes_an_hour() -
     assert counts == [3, 1, 0, 0]
 
 
-def test_put_back_it_is_whole_again() -> None:
-    shop = Shop(web=7)
-    shop.source.commit(files())
-    shop.passes(600)
-    shop.source.commit(files(web=7))
-    result = shop.passes(120)
-    assert shop.nodes() == 7
-    assert outcome(result, "web").demand.desired == 7
-
-
 def test_the_second_of_two_buffers_goes_at_once_and_so_does_what_a_person_allows() -> None:
     shop = Shop(web=1, api=1)
     shop.source.commit(files(web=1))
@@ -119,13 +108,6 @@ def test_a_folder_with_a_buffer_and_its_template_goes_as_slowly_as_the_buffer() 
         shop.passes(3600, every=120)
     assert shop.nodes() == 0
     assert not [ref for ref in shop.sandbox.cluster.view().objects if ref.name == "shape"]
-
-
-def test_a_template_stays_for_as_long_as_a_buffer_refers_to_it() -> None:
-    shop = Shop(web=3)
-    shop.source.commit({"buffers.yaml": files(web=3)["buffers.yaml"]})
-    shop.passes(7200, every=60)
-    assert shop.nodes() == 3
 
 
 @pytest.mark.parametrize(
@@ -225,18 +207,6 @@ def test_it_stalls(files: dict[str, str], restarted: bool) -> None:  # noqa: FBT
     assert "allowEmpty" in result.required_plan.blocked[0]
     shop.source.commit(FILES)
     assert not shop.passes().required_plan.blocked
-
-
-def test_where_it_is_allowed_a_share_goes_within_each_hour() -> None:
-    shop = EmptiedShop(allow_empty=True)
-    shop.passes()
-    shop.source.commit(EMPTY)
-    counts = []
-    for _ in range(4):
-        shop.passes(seconds=300)
-        counts.append(shop.left())
-        shop.sandbox.wait(timedelta(hours=1).total_seconds())
-    assert counts == [6, 1, 0, 0]
 
 
 def test_a_folder_in_which_there_never_was_anything_is_no_stall() -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from reconciler.cycle import Cycle
-from reconciler.manifests.repository.declared import live_declared
 from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
-from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed
 from reconciler.report.plan.words import summary
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.gauges import ScheduledCapacity
@@ -157,61 +153,3 @@ def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
     assert "static-pool-change" in {finding.code for finding in result.required_plan.findings}
     body = day.sandbox.cluster.live(pool_ref("reports"))
     assert "replicas" not in body["spec"]
-
-
-# Passes over a repository with budgets in local time: applied in UTC, still for a month, right over a change of the clocks.
-
-BERLIN = ZoneInfo("Europe/Berlin")
-POOL = node_pool(
-    spec='disruption: {budgets: [{nodes: "4"}]}', timezone="Europe/Berlin", allow_windows="0 22 * * * for 8h"
-)
-NIGHT = range(22, 30)
-"""Hours of the clock in Berlin from 22 to 6, counted on from midnight."""
-
-
-class Month:
-    def __init__(self) -> None:
-        self.sandbox = Sandbox()
-        self.cycle: Cycle = self.sandbox.new_cycle(FakeSource({"pools.yaml": POOL}))
-
-    def pass_at(self, moment: datetime) -> PassResult:
-        self.sandbox.clock.advance(moment - self.sandbox.clock.now())
-        result = self.cycle.run("tick")
-        assert result.failure is None, result.failure
-        return result
-
-    def budgets(self) -> Sequence[Mapping[str, Any]]:
-        body = self.sandbox.cluster.live(pool_ref("general"))
-        found: Sequence[Mapping[str, Any]] = body["spec"]["disruption"]["budgets"]
-        return found
-
-
-@pytest.fixture
-def month() -> Month:
-    return Month()
-
-
-def test_nothing_is_written_for_a_month_and_then_once(month: Month) -> None:
-    first = datetime(2027, 3, 3, 9, tzinfo=UTC)
-    assert month.pass_at(first).required_plan.has_changes
-    before = month.budgets()
-    assert not month.pass_at(datetime(2027, 3, 27, 23, 59, tzinfo=UTC)).required_plan.has_changes
-    assert not month.pass_at(datetime(2027, 3, 28, 2, tzinfo=UTC)).required_plan.has_changes
-    edge = month.cycle.next_edge(datetime(2027, 3, 28, 2, tzinfo=UTC))
-    assert edge is not None
-    assert edge.at == datetime(2027, 4, 1, tzinfo=UTC)
-    assert month.pass_at(edge.at).required_plan.has_changes
-    assert month.budgets() != before
-    assert not month.pass_at(edge.at + timedelta(hours=1)).required_plan.has_changes
-
-
-def test_a_daemon_that_is_away_over_the_change_leaves_no_wrong_window(month: Month) -> None:
-    month.pass_at(datetime(2027, 3, 3, 9, tzinfo=UTC))
-    (pool,) = live_declared(month.sandbox.cluster.view()).node_pools
-    for hour in range(24 * 60):
-        moment = datetime(2027, 3, 5, 0, 30, tzinfo=UTC) + timedelta(hours=hour)
-        clock = moment.astimezone(BERLIN)
-        is_night = clock.hour in NIGHT or clock.hour + 24 in NIGHT
-        # The night in which the clocks go forward lasts its eight hours, until seven.
-        is_night |= (clock.month, clock.day, clock.hour) == (3, 28, 6)
-        assert allowed(pool, "Drifted", PoolState(total=10), moment) == (4 if is_night else 0), clock

@@ -71,29 +71,6 @@ def test_another_offering_is_taken_and_that_is_said() -> None:
     assert shop.keep(120) == []
 
 
-def test_where_nothing_else_will_do_it_is_tried_again_when_the_back_off_ends() -> None:
-    shop = sold_out("m-2x", "m-8x", replicas=3)
-    shop.keep(150)
-    assert asked_for(shop) == [("m-2x",)] * 3 + [("m-8x",)]
-    (outcome,) = shop.passes[-1].plan.demands
-    (provisioning,) = [item for item in outcome.conditions if item.type == "Provisioning"]
-    assert provisioning.message == (
-        "of 3 chunks, 3 without a place; NodePool general: what would do is not available now: m-2x in zone-a as "
-        "on-demand and 1 other; tried again at 09:03:05 UTC"
-    )
-    assert warnings(shop)[-1].split(" (trigger")[0].endswith("tried again at 09:03:05 UTC")
-    shop.cluster.set_stock("m-2x", "zone-a", "on-demand", available=True)
-    shop.keep(120)
-    assert shop.short() == 0
-
-
-def test_what_is_gone_before_the_next_pass_is_not_asked_for_each_second() -> None:
-    """A launch that fails within the quiet time is never seen in a view."""
-    shop = sold_out("m-2x", "m-8x")
-    shop.keep(170, step=3.0)
-    assert asked_for(shop) == [("m-2x",), ("m-8x",)]
-
-
 # Chunks wait a moment for a node that is not ready; only then is other room made for them.
 
 
