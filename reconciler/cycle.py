@@ -32,12 +32,12 @@ from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.view import ClusterView, identity_of
 from reconciler.outlook import Outlook
 from reconciler.placement.cache import Cache
-from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.consolidation import Consolidate, Vacate
 from reconciler.stages.demand import FindDemand, Prepare
 from reconciler.stages.placement import Place
-from reconciler.stages.planning import ApplyWrites, MakePlan, Render, UpcomingEdges
+from reconciler.stages.planning import ApplyWrites, MakePlan, ProposeWrites, Render, UpcomingEdges
 from reconciler.stages.reading import FindInForce, ReadCluster, ReadManifests, ReadSource
 from reconciler.stages.state import Input, InputOrigin, Observation, PassResult, PassState, Rules, Stage, result_of
 from reconciler.stages.surge import MakeFirm, Rehearse
@@ -56,6 +56,7 @@ class Cycle:
         rules: Rules,
         packaged_templates: Mapping[str, str],
         progress: Callable[[str], None] = lambda _phase: None,
+        proposals: Proposals | None = None,
     ) -> None:
         cache = Cache()
         templates = TemplateSource(packaged_templates, rules.templates_folder)
@@ -78,7 +79,11 @@ class Cycle:
             MakePlan(rules, catalog, templates),
         )
         self._render: Stage = Render(templates)
-        self._apply: Stage = ApplyWrites(cluster, rules.inventory, progress)
+        self._apply: Stage = (
+            ApplyWrites(cluster, rules.inventory, progress)
+            if proposals is None
+            else ProposeWrites(proposals, templates)
+        )
         self._set_aside = SetAside(progress)
         self._suspended = rules.suspend
         self._edges = UpcomingEdges()

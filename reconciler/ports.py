@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +11,7 @@ from typing import Protocol
 from reconciler.model.changes import Apply, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Failure
+from reconciler.model.findings import Severity
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
@@ -21,23 +22,29 @@ class PullRequest:
     """One pull request as its forge shows it.
 
     head_branch: the branch in the source repository. head_ref: the reference of its head in the target repository. from_fork: it
-    comes from another repository, so its author may have no rights in this one.
+    comes from another repository, so its author may have no rights in this one. body: Markdown.
     """
 
     number: int
+    title: str
     head_commit: str
     head_branch: str
     head_ref: str
     base_branch: str
     from_fork: bool = False
+    is_open: bool = True
+    merged: bool = False
+    body: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment that this account wrote. identity: the forge's id."""
+    """A comment that this account wrote. identity: the forge's id. node: its id in GitHub's GraphQL API, else ""."""
 
     identity: str
     body: str
+    node: str = ""
 
 
 class CommitState(StrEnum):
@@ -59,6 +66,17 @@ class CommitStatus:
     state: CommitState
     description: str
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A remark on one line of a file, shown beside the change. file: path in the repository."""
+
+    file: str
+    line: int
+    severity: Severity
+    title: str
+    message: str
 
 
 class Clock(Protocol):
@@ -151,6 +169,18 @@ class Forge(Protocol):
     def open_pull_requests(self) -> tuple[PullRequest, ...]:
         """All that are open, by number."""
 
+    def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
+        """Those from this branch of this repository, closed ones too, the newest first."""
+
+    def open_pull_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
+        """Opens one from branch `head` into branch `base`, both of this repository."""
+
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
+        """Changes its title and text."""
+
+    def close_pull_request(self, number: int) -> None:
+        """Closes it without merging."""
+
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Only those that this account wrote, the oldest first, since anyone may write what looks like headroom's."""
 
@@ -160,14 +190,38 @@ class Forge(Protocol):
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:
         """Changes its text. Raises `Invalid` if it is gone."""
 
+    def hide_comment(self, number: int, comment: Comment) -> None:
+        """Collapses it as outdated. It can still be read."""
+
     def delete_comment(self, number: int, comment: Comment) -> None:
         """Deletes it. Not a failure if it is gone already."""
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         """Replaces the last status of the same context."""
 
+    def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
+        """Annotates lines, with the status as the heading. False if the forge or the token does not support that."""
+
     def close(self) -> None:
         """Give up what it holds (connections); it is not used afterwards."""
+
+
+class Proposals(Protocol):
+    """Takes a plan in place of the cluster, for people to merge and another tool to apply."""
+
+    def propose(self, rendered: Mapping[str, str], *, keep: Callable[[str], bool], state: ProposedPlan) -> None:
+        """Proposes a plan. rendered: every document that should be in force, by file name. keep: whether an existing file that is not
+        among these stays. Raises `Invalid`, `Stalled` or `Transient`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPlan:
+    """The plan that is proposed, and the revision that it is rendered from. waiting: what is planned and not proposed yet, a sentence
+    each."""
+
+    plan: Plan
+    revision: str
+    waiting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,14 @@ _OPTIONS = (
     click.option(
         "--post",
         type=click.Choice(FORGES),
-        help="Also post it on the pull request: one comment that is kept up to date, and a status.",
+        help="Also post it on the pull request: comment, status, remarks beside lines.",
+    ),
+    click.option(
+        "--post-mode",
+        type=click.Choice(["update", "new", "hide-and-new", "delete-and-new"]),
+        default="update",
+        show_default=True,
+        help="What becomes of the comment of an earlier run.",
     ),
     click.option(
         "--pull-request",
@@ -64,7 +71,7 @@ def check_post_options(context: click.Context) -> None:
     """Raises `click.UsageError` for flags without an effect unless --post is given."""
     given = [
         f"--{name.replace('_', '-')}"
-        for name in ("pull_request", "skip_no_diff", "post_above")
+        for name in ("post_mode", "pull_request", "skip_no_diff", "post_above")
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
     if context.params["post"] is None and given:
@@ -79,6 +86,7 @@ def posting(values: Mapping[str, Any], settings: Settings) -> Iterator[PullReque
     if values["post"] is None:
         yield None
         return
+    from reconciler.forge.pull_requests import Mode
     from reconciler.wiring.posting import pull_request_of
 
     with pull_request_of(
@@ -86,6 +94,7 @@ def posting(values: Mapping[str, Any], settings: Settings) -> Iterator[PullReque
         values["pull_request"],
         settings,
         page=values["page"] or "",
+        mode=Mode(values["post_mode"]),
         above=values["post_above"] or 0.0,
         unchanged_too=not values["skip_no_diff"],
     ) as report:
@@ -105,7 +114,8 @@ def tell(report: PullRequestReport, published: Published) -> Failure | None:
         click.echo(f"headroom: {listed(comment)} {where}", err=True)
         return None
     if not published.nothing:
-        done = [*(["the status was set"] if published.status else []), *comment]
+        status = ["the status was set"] if published.status else []
+        done = [*status, *comment, *(["lines were annotated"] if published.annotated else [])]
         click.echo(f"headroom: {listed(done)} {where}; not all was posted", err=True)
         return failure
     unsure = published.tried and isinstance(failure, Transient)

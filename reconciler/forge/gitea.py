@@ -1,16 +1,16 @@
-"""Gitea and Forgejo: pull requests, comments and statuses over their REST API."""
+"""Gitea and Forgejo: pull requests, comments and statuses over their REST API, which has no annotations of lines."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from reconciler.forge.connection import ForgeConnection
 from reconciler.forge.github import GitHubLike
-from reconciler.forge.kind import ForgeKind, Webhooks, actions_event, actions_job
-from reconciler.ports import Comment, PullRequest
+from reconciler.forge.kind import ForgeKind, Webhooks, actions_event, actions_job, folded
+from reconciler.ports import Annotation, Comment, CommitStatus, PullRequest
 
 _PAGE = "limit"
 
@@ -30,6 +30,12 @@ class Gitea(GitHubLike):
         listed = self._connection.pages(f"{self._root}/pulls", {"state": "open", "sort": "oldest"}, size=_PAGE)
         return tuple(sorted((self._pull_request(each) for each in listed), key=lambda pull: pull.number))
 
+    def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
+        """Gitea cannot list by branch, so all are read, the newest first. Few repositories have many."""
+        listed = self._connection.pages(f"{self._root}/pulls", {"state": "all"}, size=_PAGE)
+        pulls = [self._pull_request(each) for each in listed if each["head"].get("ref") == branch]
+        return tuple(sorted((pull for pull in pulls if not pull.from_fork), key=lambda pull: -pull.number))
+
     def comments(self, number: int) -> tuple[Comment, ...]:
         # This list has no pages.
         listed = self._connection.get(f"{self._root}/issues/{number}/comments") or []
@@ -40,6 +46,13 @@ class Gitea(GitHubLike):
             if (each.get("user") or {}).get("login") == login
         )
 
+    def hide_comment(self, number: int, comment: Comment) -> None:
+        self.edit_comment(number, comment, folded(comment.body))
+
+    def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
+        del commit, status, summary, annotations
+        return False
+
     def _own_login(self) -> str:
         if self._login is None:
             self._login = str(self._connection.get("/user")["login"])
@@ -47,6 +60,9 @@ class Gitea(GitHubLike):
 
     def _is_from_fork(self, head: dict[str, Any], base: dict[str, Any]) -> bool:
         return bool(head.get("repo_id") != base.get("repo_id"))
+
+    def _is_merged(self, document: dict[str, Any]) -> bool:
+        return bool(document.get("merged"))
 
 
 KIND = ForgeKind(

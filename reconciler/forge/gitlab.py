@@ -1,16 +1,16 @@
-"""GitLab: merge requests, notes and commit statuses over its REST API."""
+"""GitLab: merge requests, notes and commit statuses over its REST API, which has no annotations of lines from outside a job."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from reconciler.forge.connection import ForgeConnection, GoneError
-from reconciler.forge.kind import CiJob, ForgeKind, PullRequestEvent, WebhookEvent, Webhooks, pushed
+from reconciler.forge.kind import CiJob, ForgeKind, PullRequestEvent, WebhookEvent, Webhooks, folded, pushed
 from reconciler.model.errors import Invalid
-from reconciler.ports import Comment, CommitState, CommitStatus, PullRequest
+from reconciler.ports import Annotation, Comment, CommitState, CommitStatus, PullRequest
 
 PUBLIC_API = "https://gitlab.com/api/v4"
 _STATES = {
@@ -47,6 +47,21 @@ class GitLab:
         query = {"state": "opened", "order_by": "created_at", "sort": "asc"}
         return tuple(_merge_request(each) for each in self._connection.pages(f"{self._root}/merge_requests", query))
 
+    def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
+        query = {"state": "all", "source_branch": branch, "order_by": "created_at", "sort": "desc"}
+        listed = (_merge_request(each) for each in self._connection.pages(f"{self._root}/merge_requests", query))
+        return tuple(each for each in listed if not each.from_fork)
+
+    def open_pull_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
+        request = {"title": title, "description": body, "source_branch": head, "target_branch": base}
+        return _merge_request(self._connection.send("POST", f"{self._root}/merge_requests", request))
+
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
+        self._connection.send("PUT", f"{self._root}/merge_requests/{number}", {"title": title, "description": body})
+
+    def close_pull_request(self, number: int) -> None:
+        self._connection.send("PUT", f"{self._root}/merge_requests/{number}", {"state_event": "close"})
+
     def comments(self, number: int) -> tuple[Comment, ...]:
         query = {"order_by": "created_at", "sort": "asc"}
         listed = self._connection.pages(f"{self._root}/merge_requests/{number}/notes", query)
@@ -63,6 +78,9 @@ class GitLab:
 
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:
         self._connection.send("PUT", self._note(number, comment), {"body": body})
+
+    def hide_comment(self, number: int, comment: Comment) -> None:
+        self.edit_comment(number, comment, folded(comment.body))
 
     def delete_comment(self, number: int, comment: Comment) -> None:
         try:
@@ -86,6 +104,10 @@ class GitLab:
             if "transition" not in error.message:
                 raise
 
+    def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
+        del commit, status, summary, annotations
+        return False
+
     def _note(self, number: int, comment: Comment) -> str:
         return f"{self._root}/merge_requests/{number}/notes/{comment.identity}"
 
@@ -99,11 +121,16 @@ def _merge_request(document: dict[str, Any]) -> PullRequest:
     number = int(document["iid"])
     return PullRequest(
         number=number,
+        title=document["title"],
         head_commit=document.get("sha") or "",
         head_branch=document["source_branch"],
         head_ref=f"refs/merge-requests/{number}/head",
         base_branch=document["target_branch"],
         from_fork=document.get("source_project_id") != document.get("target_project_id"),
+        is_open=document["state"] == "opened",
+        merged=document["state"] == "merged",
+        body=document.get("description") or "",
+        url=document.get("web_url", ""),
     )
 
 

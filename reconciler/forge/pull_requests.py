@@ -1,4 +1,4 @@
-"""What headroom keeps on a pull request: its comment, and the status of the commit.
+"""What headroom keeps on a pull request: its comment, the status and annotations; and its own pull request of proposals.
 
 Runs may overtake each other. What is said of the head replaces what was said of another commit, and of one commit the later run has the
 word. Of two comments made at the same time one stays. No forge can update a comment on the condition that it is unchanged. So each run
@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from reconciler.forge.connection import GoneError
 from reconciler.model.errors import FORBIDDEN, Failure, Stalled
-from reconciler.ports import Comment, CommitStatus, Forge
+from reconciler.ports import Annotation, Comment, CommitStatus, Forge
 
 SETTLE = 2.0
 """Seconds until a run looks again, longer than others take from reading to writing."""
@@ -26,7 +26,17 @@ _ROUNDS = 5
 MOST_BYTES = 65_000
 """The longest comment in bytes. GitHub allows 65,536 characters, and bytes are never fewer."""
 _MARKER = re.compile(r"<!-- headroom:report key=(?P<key>\S+) at=(?P<at>\S+) commit=(?P<commit>\S*) -->")
+_RETIRED = "<!-- headroom:retired -->"
 _CUT = "\n> The details are left out here: they are too long for a comment. The summary above is complete.\n"
+
+
+class Mode(StrEnum):
+    """What happens to an earlier run's comment: it is updated, kept next to a new one, hidden, or deleted."""
+
+    UPDATE = "update"
+    NEW = "new"
+    HIDE_AND_NEW = "hide-and-new"
+    DELETE_AND_NEW = "delete-and-new"
 
 
 class Posted(StrEnum):
@@ -56,6 +66,16 @@ class Report:
         return f"{marker}\n{_fitted(self.body)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """summary: Markdown above the annotations."""
+
+    report: Report
+    status: CommitStatus
+    summary: str = ""
+    annotations: tuple[Annotation, ...] = ()
+
+
 @dataclass(slots=True)
 class Published:
     """What was done, also where a later request failed."""
@@ -63,6 +83,7 @@ class Published:
     comment: Posted | None = None
     """None if nothing was decided about the comment, or if it was refused."""
     status: bool = False
+    annotated: bool = False
     tried: bool = False
     """Whether the forge was asked to change anything."""
     failure: Failure | None = None
@@ -71,14 +92,14 @@ class Published:
     @property
     def nothing(self) -> bool:
         """Whether no change is known."""
-        return not (self.status or self.comment in {Posted.CREATED, Posted.UPDATED})
+        return not (self.status or self.annotated or self.comment in {Posted.CREATED, Posted.UPDATED})
 
 
 def publish(
     forge: Forge,
     number: int,
-    report: Report,
-    status: CommitStatus,
+    publication: Publication,
+    mode: Mode = Mode.UPDATE,
     *,
     only_if_there: bool = False,
     wait: Callable[[float], None] = time.sleep,
@@ -88,7 +109,7 @@ def publish(
     only_if_there: only updates an existing comment. The status comes first, since a merge may wait for it. What the token may not do (403) is
     left out and the rest is done; any other failure ends it. Failures are told in the result, with what was done before.
     """
-    publishing = _Publishing(forge, number, report, status, wait)
+    publishing = _Publishing(forge, number, publication, mode, wait)
     try:
         publishing.run(only_if_there=only_if_there)
     except Failure as failure:
@@ -113,12 +134,13 @@ class _Publishing:
     """One publication on its way. done: what was done so far."""
 
     def __init__(
-        self, forge: Forge, number: int, report: Report, status: CommitStatus, wait: Callable[[float], None]
+        self, forge: Forge, number: int, publication: Publication, mode: Mode, wait: Callable[[float], None]
     ) -> None:
         self._forge = forge
         self._number = number
-        self._report = report
-        self._status = status
+        self._publication = publication
+        self._report = publication.report
+        self._mode = mode
         self._wait = wait
         self.done = Published()
 
@@ -127,7 +149,7 @@ class _Publishing:
         if said is None or any(self._order(each) > self._own_order for each in said):
             self.done.comment = Posted.STALE
             return
-        for step in (self._set_status, partial(self._comment, said, only_if_there=only_if_there)):
+        for step in (self._set_status, partial(self._comment, said, only_if_there=only_if_there), self._annotate):
             try:
                 step()
             except Stalled as refused:
@@ -137,8 +159,14 @@ class _Publishing:
 
     def _set_status(self) -> None:
         self.done.tried = True
-        self._forge.set_status(self._report.commit, self._status)
+        self._forge.set_status(self._report.commit, self._publication.status)
         self.done.status = True
+
+    def _annotate(self) -> None:
+        if not self._publication.annotations:
+            return
+        what = self._publication
+        self.done.annotated = self._forge.annotate(self._report.commit, what.status, what.summary, what.annotations)
 
     def _comment(self, said: list[_Said], *, only_if_there: bool) -> None:
         if only_if_there and not said:
@@ -147,8 +175,12 @@ class _Publishing:
         last = max(said, key=self._order, default=None)
         if last is not None and last.commit == self._report.commit and _same(last.body, _fitted(self._report.body)):
             self.done.comment = Posted.UNCHANGED
-        else:
+        elif self._mode is Mode.UPDATE:
             self._keep_one(said)
+        else:
+            self._add(self._report.text)
+            if self._mode is not Mode.NEW:
+                self._put_away_older()
 
     def _keep_one(self, found: list[_Said] | None) -> None:
         """Repeats until the first comment has the newest text and no other is left."""
@@ -178,6 +210,15 @@ class _Publishing:
                 return
             self._wait(SETTLE)
             found = self._said()
+
+    def _put_away_older(self) -> None:
+        for _ in range(_ROUNDS):
+            said = sorted(self._said() or (), key=self._order)
+            if len(said) <= 1:
+                return
+            for each in said[:-1]:
+                _put_away(self._forge, self._number, each.comment, self._mode)
+            self._wait(SETTLE)
 
     def _add(self, text: str) -> None:
         self._forge.add_comment(self._number, text)
@@ -210,6 +251,15 @@ class _Publishing:
         return (True, self._report.made)
 
 
+def _put_away(forge: Forge, number: int, comment: Comment, mode: Mode) -> None:
+    if mode is Mode.DELETE_AND_NEW:
+        forge.delete_comment(number, comment)
+        return
+    retired = Comment(comment.identity, f"{_RETIRED}\n{comment.body.partition(chr(10))[2]}", comment.node)
+    forge.edit_comment(number, retired, retired.body)
+    forge.hide_comment(number, retired)
+
+
 def _same(left: str, right: str) -> bool:
     """Whether both texts are equal. Forges change line ends and drop trailing blank lines."""
     return left.replace("\r\n", "\n").rstrip() == right.replace("\r\n", "\n").rstrip()
@@ -222,3 +272,42 @@ def _fitted(body: str) -> str:
     summary = body.partition("<details")[0]
     kept = summary.encode()[: MOST_BYTES - len(_CUT.encode())].decode(errors="ignore")
     return kept.rstrip() + "\n" + _CUT
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """It is identified by branch and title; nothing else is remembered."""
+
+    branch: str
+    base: str
+    title: str
+    body: str
+
+
+def is_declined(forge: Forge, proposal: Proposal) -> bool:
+    """Whether somebody has closed this one without merging it. It is then not opened again."""
+    pulls = [pull for pull in forge.pull_requests_of(proposal.branch) if pull.base_branch == proposal.base]
+    if any(pull.is_open for pull in pulls):
+        return False
+    return any(pull.title == proposal.title and not pull.merged for pull in pulls)
+
+
+def keep_open(forge: Forge, proposal: Proposal, *, changed: bool) -> int | None:
+    """Opens or updates it; returns its number, None if it was declined. changed: whether the branch was just pushed, so that the body
+    is new."""
+    for pull in forge.pull_requests_of(proposal.branch):
+        if pull.is_open and pull.base_branch == proposal.base:
+            if changed or pull.title != proposal.title:
+                forge.edit_pull_request(pull.number, title=proposal.title, body=proposal.body)
+            return pull.number
+    if is_declined(forge, proposal):
+        return None
+    made = forge.open_pull_request(title=proposal.title, body=proposal.body, head=proposal.branch, base=proposal.base)
+    return made.number
+
+
+def close_proposal(forge: Forge, branch: str, base: str) -> None:
+    """Closes it, since there is nothing left to propose."""
+    for pull in forge.pull_requests_of(branch):
+        if pull.is_open and pull.base_branch == base:
+            forge.close_pull_request(pull.number)

@@ -370,6 +370,13 @@ def _refuse_twins(served: Sequence[ClusterSettings], where: str) -> None:
             ),
             "a branch has the snapshot of one cluster: headroom/snapshot-production",
         ),
+        (
+            "proposal.branch",
+            lambda each: (
+                (each.settings.repository, each.settings.proposal.branch) if each.settings.proposal.branch else None
+            ),
+            "a branch has the proposal for one cluster: headroom/production",
+        ),
     )
     for what, mark, hint in marks:
         seen: dict[Any, ClusterSettings] = {}

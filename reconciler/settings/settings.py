@@ -42,6 +42,19 @@ class WebhookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposalSettings:
+    """Instead of writing to the cluster, headroom keeps a pull request with what it would write. Needs `forge`.
+
+    branch: the branch for the rendered manifests, "" to write to the cluster. base: the branch it is merged into. folder: the folder
+    for them.
+    """
+
+    branch: str = ""
+    base: str = "main"
+    folder: str = "rendered"
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotSettings:
     """A snapshot of the cluster on a branch of the repository, for CI that has no access to the cluster.
 
@@ -195,6 +208,7 @@ class Settings:
     git: GitSettings = field(default_factory=GitSettings)
     forge: ForgeSettings = field(default_factory=ForgeSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    proposal: ProposalSettings = field(default_factory=ProposalSettings)
     snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)

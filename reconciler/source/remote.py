@@ -251,12 +251,12 @@ class Remote:
             self._fetch(folder, "--filter=tree:0", f"--depth={_DEEPEST}", "origin", self._ref)
         return True
 
-    def push(self, branch: str, commit: str, *, earlier: str) -> None:
-        """Moves a branch to a commit, if it is still at `earlier` (a commit, "" for none)."""
+    def push(self, branch: str, commit: str | None, *, earlier: str) -> None:
+        """Moves a branch to a commit, or removes it (None), if it is still at `earlier` (a commit, "" for none)."""
         lease = f"--force-with-lease=refs/heads/{branch}:{earlier}"
         try:
             self._network(self._folder).run(
-                "push", "--quiet", "--no-verify", lease, "origin", f"{commit}:refs/heads/{branch}"
+                "push", "--quiet", "--no-verify", lease, "origin", f"{commit or ''}:refs/heads/{branch}"
             )
         except CommandFailedError as error:
             raise stalled(error, self._address.shown, "push to") from error

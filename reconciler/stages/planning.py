@@ -3,8 +3,8 @@
 Errors in the repository's templates are found here too. A pass is due when schedules ask for something else, or when something happens that
 the last plan waits for.
 
-Then the plan is turned into writes (objects from templates, and statuses that have changed), which are applied. The inventory is kept
-around the writes, and events are recorded about what was done.
+Then the plan is turned into writes (objects from templates, and statuses that have changed), which are applied or proposed in Git. The
+inventory is kept around the writes, and events are recorded about what was done.
 """
 
 from __future__ import annotations
@@ -16,21 +16,24 @@ from typing import ClassVar
 
 from reconciler.cluster.apply import InventoryParent, carry_out
 from reconciler.demand.schedules import NextEdges
+from reconciler.manifests.crds import to_yaml
 from reconciler.manifests.local_budgets import next_renewal
 from reconciler.manifests.repository.reading import read_rendered
-from reconciler.model.changes import Apply, ChangeSet, Outcome, WriteResult
+from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange, Outcome, WriteResult
 from reconciler.model.declared import Declared, located
-from reconciler.model.errors import Stalled
-from reconciler.model.refs import counted
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.nodes import node_claim_ref
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.remembered import REQUESTS_KEY, PassCache
 from reconciler.model.schedules import Edge
+from reconciler.model.view import Manifest
 from reconciler.outlook import Outlook
 from reconciler.plan.launching.back_offs import without_launches
 from reconciler.plan.plan import make_plan
-from reconciler.ports import Catalog, Cluster, Event
+from reconciler.ports import Catalog, Cluster, Event, Proposals, ProposedPlan
 from reconciler.render.check import checked_for_plan
 from reconciler.render.templates import TemplateSource
-from reconciler.render.writes import render_writes
+from reconciler.render.writes import node_pool_document, render_writes
 from reconciler.stages.state import PassState, Rules
 from reconciler.summary.events import events, request_events
 from reconciler.summary.statuses import status_writes
@@ -156,3 +159,63 @@ class ApplyWrites:
         except Exception as error:  # noqa: BLE001 - whatever the defect is, an event tells it
             message = f"headroom failed to record further events, which is a defect: {type(error).__name__}: {error}"
             self.cluster.record(Event(self.inventory.ref, "Warning", "EventsFailed", message))
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeWrites:
+    """Statuses and marks on existing nodes are left out: only the cluster can hold them."""
+
+    phase: ClassVar[str] = "apply"
+
+    proposals: Proposals
+    templates: TemplateSource
+
+    def run(self, state: PassState) -> PassState:
+        """A repository that could not be read as a whole proposes nothing: what is missing would look like a deletion."""
+        plan = state.required_plan
+        if state.tree.revision is None or plan.blocked or state.tree.reasons_to_keep:
+            return replace(state, change_set=ChangeSet(state.unrendered))
+        found, failures = self._documents(state)
+        documents = {file_of(ref): to_yaml(manifest) for ref, manifest in found}
+        going = {action.node_claim for action in (*plan.node_claims.delete, *plan.node_claims.release)}
+        # The document of a placeholder that exists stays in Git, or whoever applies the documents would delete the node.
+        standing = {file_of(node_claim_ref(claim.name)) for claim in state.view.node_claims if claim.name not in going}
+        standing |= {file_of(failure.write.ref) for failure in failures}
+        waiting = tuple(
+            f"{item.write.ref} is planned and has no document yet: it {item.message}"
+            for item in state.unrendered
+            if item.outcome is Outcome.SKIPPED
+        )
+        proposed = ProposedPlan(plan, state.tree.revision, waiting)
+        self.proposals.propose(documents, keep=standing.__contains__, state=proposed)
+        told = {failure.write.ref for failure in state.unrendered}
+        more = (failure for failure in failures if failure.write.ref not in told)
+        return replace(state, change_set=ChangeSet((*state.unrendered, *more)))
+
+    def _documents(self, state: PassState) -> tuple[list[tuple[ObjectRef, Manifest]], list[WriteResult]]:
+        """All that should be in force, not only what differs from the cluster; sorted. Second: what no template can be rendered for, whose
+        document in Git stays as it is."""
+        failures: list[WriteResult] = []
+        templates = state.templates or self.templates.of(state.tree.files)
+        written = {write.ref: write.manifest for write in state.writes if isinstance(write, Apply)}
+        deleted = {write.ref for write in state.writes if isinstance(write, Delete)}
+        found = dict(written)
+        for item in state.repository.manifests:
+            if item.ref in found or item.ref in deleted:
+                continue
+            manifest = item.manifest
+            if item.ref.kind == "NodePool":
+                change = ObjectChange(item.ref, Action.UPDATE, manifest=manifest)
+                try:
+                    manifest = node_pool_document(templates, change, read_rendered)
+                except Invalid as failure:
+                    failures.append(WriteResult(Apply(item.ref, {}), Outcome.REFUSED, failure.with_hint))
+                    continue
+            found[item.ref] = manifest
+        return sorted(found.items(), key=lambda pair: pair[0]), failures
+
+
+def file_of(ref: ObjectRef) -> str:
+    """One file for each object, such as capacitybuffer.shop.web.yaml. A namespace has no dots, so no two objects share a name."""
+    parts = (ref.kind.lower(), *((ref.namespace,) if ref.namespace else ()), ref.name)
+    return ".".join(parts).replace("/", "%2F") + ".yaml"

@@ -37,7 +37,7 @@ from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 from reconciler.wiring.daemon_pages import ClusterPages, DaemonPages
-from reconciler.wiring.forge import Announced, Reporter, receive_webhooks
+from reconciler.wiring.forge import Announced, Reporter, proposals_of, receive_webhooks
 from reconciler.wiring.inputs import latest_tree, open_catalog, open_cluster
 from reconciler.wiring.session import make_cycle
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
@@ -163,6 +163,7 @@ def open_served(
         catalog=open_catalog(settings, cluster, clock),
         clock=clock,
         progress=reached,
+        proposals=proposals_of(settings, shown),
     )
     metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
     last = LastPass(cluster=shown, clock=clock, metrics=metrics, log=log)

@@ -1,4 +1,4 @@
-"""What the daemon does on the forge: reports on pull requests, and webhooks."""
+"""What the daemon does on the forge: reports on pull requests, proposals, and webhooks."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from time import monotonic
 
 from reconciler.clocks import FixedClock
 from reconciler.comparison import Comparison, compare
 from reconciler.daemon.background import Reviews
 from reconciler.daemon.daemon import Daemon
 from reconciler.forge import FORGES
+from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.plan.launching.caps import UNCAPPED
-from reconciler.ports import Clock, Cluster, Forge, PullRequest, Source
+from reconciler.ports import Clock, Cluster, Forge, Proposals, ProposedPlan, PullRequest, Source
+from reconciler.report.plan.page import plan_page
+from reconciler.report.words import short_revision
 from reconciler.settings.settings import Settings
 from reconciler.source.state import LatestTree
 from reconciler.telemetry.logs import logger
 from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.server import PATH, WebhookServer
 from reconciler.wiring.inputs import git_options, open_catalog, reported_cluster
-from reconciler.wiring.posting import PullRequestReport, check_forge_of, complete_page, forge_of
+from reconciler.wiring.posting import PullRequestReport, check_forge_of, complete_page, forge_of, rendered_page
 from reconciler.wiring.session import caps_of, make_cycle
 
 
@@ -107,6 +111,64 @@ def _page_of(pull: PullRequest) -> str:
 def _opened(settings: Settings) -> closing[Forge]:
     """A forge for one look: the token's file may have changed since the last one."""
     return closing(forge_of(settings.forge.kind, settings))
+
+
+def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
+    """The proposals; None if plans are written to the cluster. Raises `Invalid` if a setting is missing."""
+    if not settings.proposal.branch:
+        return None
+    _check(settings, "proposal.branch")
+    return PullRequestProposals(settings, cluster)
+
+
+class PullRequestProposals:
+    """Asks the forge only when the documents differ from the last time, or after `forge.interval`."""
+
+    def __init__(self, settings: Settings, cluster: str) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._last: tuple[object, float] | None = None
+
+    def propose(self, rendered: Mapping[str, str], *, keep: Callable[[str], bool], state: ProposedPlan) -> None:
+        content = (dict(rendered), state.revision)
+        if self._last is not None and self._last[0] == content and monotonic() < self._last[1]:
+            return
+        self._check(state.revision)
+        self._propose(rendered, keep, state)
+        self._last = (content, monotonic() + self._settings.forge.interval.total_seconds())
+
+    def _propose(self, rendered: Mapping[str, str], keep: Callable[[str], bool], state: ProposedPlan) -> None:
+        from reconciler.source.branches import Folder, WrittenBranch
+
+        settings = self._settings.proposal
+        where = self._settings.path.strip("/") or self._cluster
+        title = f"Capacity of {where}, rendered from {short_revision(state.revision)}"
+        page = plan_page(state.plan, cluster=self._cluster)
+        body = rendered_page("report.md.j2", replace(page, notes=[*state.waiting, *page.notes]))
+        proposal = Proposal(settings.branch, settings.base, title, body)
+        branch = WrittenBranch(self._settings.repository, settings.branch, git_options(self._settings))
+        with _opened(self._settings) as forge:
+            if is_declined(forge, proposal):
+                return
+            source = state.revision.partition("@sha1:")[2]
+            message = f"{title}\n\nHeadroom-Source: {source}"
+            written = branch.write(Folder(settings.folder, rendered, keep), base=settings.base, message=message)
+            if written is None:
+                close_proposal(forge, settings.branch, settings.base)
+                return
+            number = keep_open(forge, proposal, changed=written)
+            if written:
+                logger().info("proposed", pull=number, branch=settings.branch, revision=state.revision)
+
+    def _check(self, revision: str) -> None:
+        """Raises if headroom would read what it writes here, since it would then propose its own proposals."""
+        settings, path = self._settings.proposal, self._settings.path.strip("/")
+        inside = not path or f"{settings.folder.strip('/')}/".startswith(f"{path}/")
+        if inside and settings.base == revision.partition("@")[0]:
+            raise Invalid(
+                f"proposal.folder {settings.folder!r} is among the manifests that are read",
+                hint="set path to the manifests' folder, or proposal.base to another branch",
+            )
 
 
 SECRET_VARIABLE = "HEADROOM_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable

@@ -12,10 +12,10 @@ from reconciler.comparison import Comparison
 from reconciler.files import packaged_texts
 from reconciler.forge.forges import check_forge, forge_token, kind_of, open_forge
 from reconciler.forge.kind import CiJob
-from reconciler.forge.pull_requests import Published, Report, publish
+from reconciler.forge.pull_requests import Mode, Publication, Published, Report, publish
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.findings import Severity
-from reconciler.ports import CommitState, CommitStatus, Forge
+from reconciler.ports import Annotation, CommitState, CommitStatus, Forge
 from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems
@@ -53,7 +53,7 @@ _CONTEXT = "headroom/plan"
 
 @dataclass(frozen=True, slots=True)
 class PullRequestReport:
-    """What is posted on one pull request: a comment, and the commit's status."""
+    """What is posted on one pull request: a comment, the commit's status, and remarks beside lines."""
 
     forge: Forge
     number: int
@@ -64,6 +64,7 @@ class PullRequestReport:
     """Where the status leads: the CI job, or the daemon's page; "" for nowhere."""
     whole: str = ""
     """The address of the complete report, "" for none."""
+    mode: Mode = Mode.UPDATE
     above: float = 0.0
     """No first comment is made where nothing is lost or wrong, and 30 days cost less than this more or less. In USD."""
     unchanged_too: bool = False
@@ -82,10 +83,14 @@ class PullRequestReport:
         page = _page(comparison, cluster, self.whole)
         commit = self.head_commit or _commit_of(change.head.revision)
         words = change.failed_gates[0] if change.failed_gates else page.summary
-        report = Report(self.settings.path.strip("/"), self.made, commit, rendered_page("report.md.j2", page))
-        status = CommitStatus(self._context, _state(change), words, self.url)
+        publication = Publication(
+            Report(self.settings.path.strip("/"), self.made, commit, rendered_page("report.md.j2", page)),
+            CommitStatus(self._context, _state(change), words, self.url),
+            page.summary,
+            tuple(_annotations(change)),
+        )
         silent = is_too_little(change, self.above) and (change.has_changes or not self.unchanged_too)
-        return publish(self.forge, self.number, report, status, only_if_there=silent)
+        return publish(self.forge, self.number, publication, self.mode, only_if_there=silent)
 
     def failed(self, failure: Failure) -> None:
         """Says on the commit that it could not be planned. Whoever calls tells the failure too, so the forge may fail here."""
@@ -103,7 +108,7 @@ class PullRequestReport:
 
 @contextmanager
 def pull_request_of(
-    kind: str, number: int | None, settings: Settings, *, page: str, above: float, unchanged_too: bool
+    kind: str, number: int | None, settings: Settings, *, page: str, mode: Mode, above: float, unchanged_too: bool
 ) -> Iterator[PullRequestReport]:
     """The pull request from CI's variables, overridden by settings and flags. page: the file of the complete report in the job's folder, ""
     for none. Raises `Invalid` or `Stalled` if something is missing."""
@@ -131,6 +136,7 @@ def pull_request_of(
             head_commit=job.head_commit if job.number in (None, number) else "",
             url=job.url,
             whole=whole if page and job.url else "",
+            mode=mode,
             above=above,
             unchanged_too=unchanged_too,
             from_fork=from_fork,
@@ -190,3 +196,17 @@ def _commit_of(revision: str | None) -> str:
     if not commit:
         raise Invalid("a working tree has no commit to post about", hint="name HEAD as a revision, such as main..HEAD")
     return commit
+
+
+def _annotations(change: Difference) -> Iterator[Annotation]:
+    for finding in change.new_findings:
+        if finding.position is not None:
+            about = f"{finding.ref}: " if finding.ref else ""
+            hint = f"\n{finding.hint}" if finding.hint else ""
+            yield Annotation(
+                finding.position.file.removeprefix("./"),
+                max(1, finding.position.line),
+                finding.severity,
+                finding.code,
+                f"{about}{finding.message}{hint}",
+            )

@@ -22,7 +22,7 @@ from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.plan.launching.caps import UNCAPPED, PlanCaps
 from reconciler.plan.objects.objects import Drift, Owner
 from reconciler.plan.objects.prune import PruneRules
-from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import WorkingTree
 from reconciler.stages.state import Rules
@@ -158,8 +158,9 @@ def make_cycle(
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
     caps: PlanCaps | None = None,
+    proposals: Proposals | None = None,
 ) -> Cycle:
-    """caps: None for those of the settings."""
+    """caps: None for those of the settings. proposals: where plans go instead of the cluster."""
     placement, inventory = settings.placement, inventory_parent(settings)
     return Cycle(
         source=source,
@@ -189,4 +190,5 @@ def make_cycle(
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,
+        proposals=proposals,
     )

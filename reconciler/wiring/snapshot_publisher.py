@@ -34,7 +34,7 @@ class SnapshotPublisher:
         branch = settings.snapshot.branch
         if not is_remote(settings.repository):
             raise _nowhere_to_push(settings.repository)
-        if not branch or branch == settings.revision:
+        if not branch or branch in {settings.revision, settings.proposal.branch, settings.proposal.base}:
             raise Invalid(
                 f"snapshot.branch {branch!r} is not a branch that headroom may use for its snapshots",
                 hint="name one that is used for nothing else, such as headroom/snapshot",
@@ -45,7 +45,7 @@ class SnapshotPublisher:
 
     def publish(self) -> str:
         """Takes a snapshot. Returns `published` if it differs from the one on the branch or that one is a day old, else `unchanged`."""
-        from reconciler.source.branches import replace_branch
+        from reconciler.source.branches import WrittenBranch
 
         settings, now = self._settings, self._clock.now()
         files = self._captured().files
@@ -65,13 +65,9 @@ class SnapshotPublisher:
                 )
             return timedelta(0) <= now - note.taken < RENEWED_AFTER
 
-        written = replace_branch(
-            settings.repository,
-            settings.snapshot.branch,
-            files,
-            git_options(settings),
-            message=SnapshotNote(now, manifests_folder(settings)).message,
-            is_current=is_current,
+        branch = WrittenBranch(settings.repository, settings.snapshot.branch, git_options(settings))
+        written = branch.replace(
+            files, message=SnapshotNote(now, manifests_folder(settings)).message, is_current=is_current
         )
         return "published" if written else "unchanged"
 

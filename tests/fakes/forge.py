@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reconciler.forge.connection import GoneError
-from reconciler.ports import Comment, CommitStatus, Forge, PullRequest
+from reconciler.ports import Annotation, Comment, CommitStatus, Forge, PullRequest
 
 
 class MemoryForge(Forge):
-    """pulls: by number; said: comments by pull request; statuses: by commit."""
+    """pulls: by number; said: comments by pull request; statuses, remarks: by commit; hidden: comments by identity."""
 
     def __init__(self) -> None:
         self.pulls: dict[int, PullRequest] = {}
         self.said: dict[int, list[Comment]] = {}
         self.statuses: dict[str, CommitStatus] = {}
+        self.remarks: dict[str, tuple[Annotation, ...]] = {}
+        self.hidden: set[str] = set()
         self._last = 0
 
     @property
@@ -22,7 +25,7 @@ class MemoryForge(Forge):
         return "Memory"
 
     def add_pull(self, number: int = 1, *, commit: str = "c1", branch: str = "more", fork: bool = False) -> PullRequest:
-        pull = PullRequest(number, commit, branch, f"refs/pull/{number}/head", "main", from_fork=fork)
+        pull = PullRequest(number, "More", commit, branch, f"refs/pull/{number}/head", "main", from_fork=fork)
         self.pulls[number] = pull
         return pull
 
@@ -32,7 +35,23 @@ class MemoryForge(Forge):
         return self.pulls[number]
 
     def open_pull_requests(self) -> tuple[PullRequest, ...]:
-        return tuple(pull for _, pull in sorted(self.pulls.items()))
+        return tuple(pull for _, pull in sorted(self.pulls.items()) if pull.is_open)
+
+    def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
+        found = [pull for _, pull in sorted(self.pulls.items(), reverse=True)]
+        return tuple(pull for pull in found if pull.head_branch == branch and not pull.from_fork)
+
+    def open_pull_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
+        number = len(self.pulls) + 1
+        pull = PullRequest(number, title, "", head, f"refs/pull/{number}/head", base, body=body)
+        self.pulls[number] = pull
+        return pull
+
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
+        self.pulls[number] = replace(self.pulls[number], title=title, body=body)
+
+    def close_pull_request(self, number: int) -> None:
+        self.pulls[number] = replace(self.pulls[number], is_open=False)
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         return tuple(self.said.get(number, ()))
@@ -49,6 +68,10 @@ class MemoryForge(Forge):
             raise GoneError(f"comment {comment.identity} is gone")
         self.said[number][place] = replace(comment, body=body)
 
+    def hide_comment(self, number: int, comment: Comment) -> None:
+        del number
+        self.hidden.add(comment.identity)
+
     def delete_comment(self, number: int, comment: Comment) -> None:
         place = self._place(number, comment)
         if place is not None:
@@ -56,6 +79,11 @@ class MemoryForge(Forge):
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         self.statuses[commit] = status
+
+    def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
+        del status, summary
+        self.remarks[commit] = tuple(annotations)
+        return True
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,7 +1,7 @@
 """What GitHub publishes of the endpoints that headroom uses, with a little state behind.
 
-Read from GitHub's OpenAPI description of its REST API, version 2022-11-28, as of October 2026. It does not tell
-two limits: 65,536 characters of a comment and 140 of a status' description.
+Read from GitHub's OpenAPI description of its REST API, version 2022-11-28, as of October 2026. It tells some limits in
+words alone (of annotations), and two not at all: 65,536 characters of a comment and 140 of a status' description.
 """
 
 from __future__ import annotations
@@ -23,6 +23,72 @@ _STATUS = {
         "context": TEXT,
     },
 }
+_ANNOTATION = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["path", "start_line", "end_line", "annotation_level", "message"],
+    "properties": {
+        "path": TEXT,
+        "start_line": {"type": "integer", "minimum": 1},
+        "end_line": {"type": "integer", "minimum": 1},
+        "start_column": {"type": "integer"},
+        "end_column": {"type": "integer"},
+        "annotation_level": {"enum": ["notice", "warning", "failure"]},
+        "message": {"type": "string", "maxLength": 65536},
+        "title": {"type": "string", "maxLength": 255},
+        "raw_details": {"type": "string", "maxLength": 65536},
+    },
+}
+_OUTPUT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["summary"],
+    "properties": {
+        "title": TEXT,
+        "summary": {"type": "string", "maxLength": 65535},
+        "text": {"type": "string", "maxLength": 65535},
+        "images": {"type": "array"},
+        "annotations": {"type": "array", "maxItems": 50, "items": _ANNOTATION},
+    },
+}
+_CONCLUSIONS = ["action_required", "cancelled", "failure", "neutral", "success", "skipped", "stale", "timed_out"]
+_CHECK = {
+    "name": TEXT,
+    "details_url": TEXT,
+    "external_id": TEXT,
+    "started_at": {"type": "string", "format": "date-time"},
+    "completed_at": {"type": "string", "format": "date-time"},
+    "conclusion": {"enum": _CONCLUSIONS},
+    "actions": {"type": "array", "maxItems": 3},
+}
+_NEW_CHECK = {
+    "required": ["name", "head_sha"],
+    "properties": {
+        **_CHECK,
+        "head_sha": {"type": "string", "pattern": "^[0-9a-f]{40}$"},
+        "status": {"enum": ["queued", "in_progress", "completed", "waiting", "requested", "pending"]},
+        "output": {**_OUTPUT, "required": ["title", "summary"]},
+    },
+    "if": {"properties": {"status": {"const": "completed"}}, "required": ["status"]},
+    "then": {"required": ["conclusion"]},
+}
+_MORE_OF_A_CHECK = {
+    "properties": {**_CHECK, "status": {"enum": ["queued", "in_progress", "completed"]}, "output": _OUTPUT},
+    "if": {"properties": {"status": {"const": "completed"}}, "required": ["status"]},
+    "then": {"required": ["conclusion"]},
+}
+_PULL = {"title": TEXT, "body": TEXT, "base": TEXT, "maintainer_can_modify": {"type": "boolean"}}
+_NEW_PULL = {
+    "required": ["head", "base"],
+    "anyOf": [{"required": ["title"]}, {"required": ["issue"]}],
+    "properties": {
+        **_PULL,
+        "head": TEXT,
+        "head_repo": TEXT,
+        "draft": {"type": "boolean"},
+        "issue": {"type": "integer"},
+    },
+}
 _LISTED = {
     "state": {"enum": ["open", "closed", "all"]},
     "head": {"type": "string", "pattern": "^[^:]+:.+$"},
@@ -35,13 +101,17 @@ _REPOSITORY = "/repos/example/capacity"
 
 
 class GitHubState:
-    """comments: of pull request 7; login "" is a workflow's token, which may not ask who it is."""
+    """comments: of pull request 7; login "" is a workflow's token, which may not ask who it is; checks: whether it may make
+    check runs."""
 
     def __init__(self) -> None:
         self.login = "headroom-bot"
+        self.checks = True
         self.comments: list[dict[str, Any]] = []
         self.pulls: list[dict[str, Any]] = [pull(7, "more"), pull(8, "theirs", owner="stranger")]
         self.statuses: list[dict[str, Any]] = []
+        self.runs: list[list[dict[str, Any]]] = []
+        self.minimized: list[str] = []
 
     def author(self) -> dict[str, str]:
         return {"login": self.login, "type": "User"} if self.login else {"login": "github-actions[bot]", "type": "Bot"}
@@ -51,6 +121,13 @@ class GitHubState:
             Endpoint("GET", "/user", lambda _m, _b: (200, self.author()) if self.login else (403, {"message": "no"})),
             Endpoint("GET", f"{_REPOSITORY}/pulls/(\\d+)", self._pull),
             Endpoint("GET", f"{_REPOSITORY}/pulls", lambda _m, _b: (200, self.pulls), query={"properties": _LISTED}),
+            Endpoint("POST", f"{_REPOSITORY}/pulls", self._open, body=_NEW_PULL),
+            Endpoint(
+                "PATCH",
+                f"{_REPOSITORY}/pulls/(\\d+)",
+                self._pull,
+                body={"properties": {**_PULL, "state": {"enum": ["open", "closed"]}}},
+            ),
             Endpoint(
                 "GET",
                 f"{_REPOSITORY}/issues/7/comments",
@@ -61,15 +138,36 @@ class GitHubState:
             Endpoint("PATCH", f"{_REPOSITORY}/issues/comments/(\\d+)", self._edit, body=_COMMENT),
             Endpoint("DELETE", f"{_REPOSITORY}/issues/comments/(\\d+)", self._delete),
             Endpoint("POST", f"{_REPOSITORY}/statuses/[0-9a-f]{{40}}", self._status, body=_STATUS),
+            Endpoint("POST", f"{_REPOSITORY}/check-runs", self._run, body=_NEW_CHECK),
+            Endpoint("PATCH", f"{_REPOSITORY}/check-runs/1", self._run, body=_MORE_OF_A_CHECK),
+            Endpoint(
+                "POST",
+                "(/api)?/graphql",
+                self._minimize,
+                body={
+                    "required": ["query"],
+                    "properties": {
+                        "query": {"type": "string", "pattern": "minimizeComment.*classifier: OUTDATED"},
+                        "variables": {"type": "object", "required": ["id"]},
+                    },
+                },
+            ),
         ]
 
-    def _pull(self, found: re.Match[str], _body: Any) -> tuple[int, Any]:
+    def _pull(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
         pulls = [each for each in self.pulls if each["number"] == int(found[1])]
-        return (200, pulls[0]) if pulls else (404, {"message": "Not Found"})
+        if not pulls:
+            return 404, {"message": "Not Found"}
+        pulls[0].update(body or {})
+        return 200, pulls[0]
+
+    def _open(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        self.pulls.append({**pull(9, body["head"]), "title": body["title"], "body": body["body"]})
+        return 201, self.pulls[-1]
 
     def _comment(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
         number = len(self.comments) + 1
-        self.comments.append({"id": number, "body": body["body"], "user": self.author()})
+        self.comments.append({"id": number, "node_id": f"IC_{number}", "body": body["body"], "user": self.author()})
         return 201, self.comments[-1]
 
     def _edit(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
@@ -88,6 +186,16 @@ class GitHubState:
     def _status(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
         self.statuses.append(body)
         return 201, body
+
+    def _run(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        if not self.checks:
+            return 403, {"message": "You must authenticate via a GitHub App."}
+        self.runs.append(body["output"]["annotations"])
+        return 201, {"id": 1}
+
+    def _minimize(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        self.minimized.append(body["variables"]["id"])
+        return 200, {"data": {}}
 
 
 def pull(number: int, branch: str, *, owner: str = "example") -> dict[str, Any]:

@@ -38,6 +38,34 @@ _STATUS = {
         "pipeline_id": {"type": "integer"},
     },
 }
+_FLAG = {"type": "boolean"}
+_NAMES = {"type": "array", "items": TEXT}
+_NUMBERS = {"type": "array", "items": {"type": "integer"}}
+_MERGE_REQUEST = {
+    "title": {"type": "string", "minLength": 1},
+    "target_branch": {"type": "string", "minLength": 1},
+    "description": {"type": "string", "maxLength": 1_048_576},
+    "assignee_id": {"type": "integer"},
+    "assignee_ids": _NUMBERS,
+    "reviewer_ids": _NUMBERS,
+    "labels": _NAMES,
+    "add_labels": _NAMES,
+    "remove_labels": _NAMES,
+    "milestone_id": {"type": "integer"},
+    "remove_source_branch": _FLAG,
+    "allow_collaboration": _FLAG,
+    "squash": _FLAG,
+    "merge_after": TEXT,
+    "approvals_before_merge": {"type": "integer"},
+}
+_NEW_MERGE_REQUEST = {
+    "required": ["title", "source_branch", "target_branch"],
+    "properties": {**_MERGE_REQUEST, "source_branch": TEXT, "target_project_id": {"type": "integer"}},
+}
+_CHANGED_MERGE_REQUEST = {
+    "properties": {**_MERGE_REQUEST, "state_event": {"enum": ["close", "reopen"]}, "discussion_locked": _FLAG},
+    "minProperties": 1,
+}
 _SORT = {"sort": {"enum": ["asc", "desc"]}}
 _NOTE_ORDER = {"order_by": {"enum": ["created_at", "updated_at"]}, **_SORT}
 _REQUEST_ORDERS = [
@@ -81,6 +109,8 @@ class GitLabState:
                 lambda _m, _b: (200, self.requests),
                 query={"properties": {**listed, **_PER_PAGE}},
             ),
+            Endpoint("POST", f"{_PROJECT}/merge_requests", self._open, body=_NEW_MERGE_REQUEST),
+            Endpoint("PUT", f"{_PROJECT}/merge_requests/(\\d+)", self._request, body=_CHANGED_MERGE_REQUEST),
             Endpoint(
                 "GET", notes, lambda _m, _b: (200, self.notes), query={"properties": {**_NOTE_ORDER, **_PER_PAGE}}
             ),
@@ -90,9 +120,18 @@ class GitLabState:
             Endpoint("POST", f"{_PROJECT}/statuses/[0-9a-f]{{40}}", self._status, body=_STATUS),
         ]
 
-    def _request(self, found: re.Match[str], _body: Any) -> tuple[int, Any]:
+    def _request(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
         requests = [each for each in self.requests if each["iid"] == int(found[1])]
-        return (200, requests[0]) if requests else (404, {"message": "404 Not found"})
+        if not requests:
+            return 404, {"message": "404 Not found"}
+        if (body or {}).get("state_event") == "close":
+            requests[0]["state"] = "closed"
+        requests[0].update({name: value for name, value in (body or {}).items() if name != "state_event"})
+        return 200, requests[0]
+
+    def _open(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        self.requests.append({**merge_request(9, body["source_branch"]), **body})
+        return 201, self.requests[-1]
 
     def _note(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
         self.notes.append({"id": len(self.notes) + 1, "body": body["body"], "system": False, "author": {"id": ME}})

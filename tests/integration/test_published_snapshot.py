@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.errors import Invalid
-from reconciler.settings.settings import Settings, SnapshotSettings
+from reconciler.settings.settings import ProposalSettings, Settings, SnapshotSettings
 from reconciler.wiring import snapshot_publisher
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 from tests import headroom_command
@@ -205,12 +205,12 @@ def test_a_snapshot_of_another_folder_or_of_none_is_not_planned_on(published: Pu
 def test_a_branch_of_somebody_elses_is_never_written(published: Published) -> None:
     main = published.tip("main")
     with pytest.raises(Invalid, match="branch 'main' has no snapshot, which would be lost"):
-        published.publisher(branch="main").publish()
+        published.publisher(branch="main", proposal=ProposalSettings(base="release")).publish()
     assert published.tip("main") == main
     published.publisher(path="clusters/staging").publish()
     with pytest.raises(Invalid, match="has the snapshot of clusters/staging, which would be lost"):
         published.publisher(path="clusters/production").publish()
-    for wrong in ({"revision": BRANCH}, {"branch": ""}):
+    for wrong in ({"revision": BRANCH}, {"proposal": ProposalSettings(branch=BRANCH)}, {"branch": ""}):
         with pytest.raises(Invalid, match="is not a branch that headroom may use"):
             published.publisher(**wrong)
     with pytest.raises(Invalid, match=r"needs a repository to push to: /.* is a path") as refused:

@@ -109,7 +109,7 @@ def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
     git(tmp_path, "commit", "--quiet", "--all", "--message", "More")
     head = git(tmp_path, "rev-parse", "HEAD")
     script = "\n".join(commands(yaml.safe_load((tmp_path / file).read_text())))
-    assert script.count("headroom ") == (4 if ".github" in file else 3)
+    assert script.count("headroom ") == 3
     state = GitLabState()
     state.requests[0]["sha"] = head
     with ForgeServer("/api", "Bearer of-the-job", state.endpoints) as forge:

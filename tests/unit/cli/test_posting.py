@@ -116,6 +116,7 @@ def test_a_forge_that_cannot_tell_whose_it_is_renders_no_templates_of_the_head(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--post-mode", "new"), "--post-mode does nothing without --post"),
         (("--skip-no-diff", "--pull-request", "7"), "--pull-request, --skip-no-diff do nothing without --post"),
         (("--post", "github", "--pull-request", "0"), "0 is not in the range x>=1"),
         (("--repo", "before"), "--repo says nothing where two folders are compared"),

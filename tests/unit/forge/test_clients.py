@@ -11,7 +11,8 @@ from reconciler.forge.connection import ATTEMPTS, GoneError
 from reconciler.forge.github import GitHub
 from reconciler.forge.gitlab import GitLab
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
-from reconciler.ports import Comment, CommitState, CommitStatus, Forge
+from reconciler.model.findings import Severity
+from reconciler.ports import Annotation, Comment, CommitState, CommitStatus, Forge
 from tests.fakes.forge_server import Fault, ForgeServer
 from tests.fakes.github_api import GitHubState
 from tests.fakes.gitlab_api import GitLabState
@@ -69,11 +70,20 @@ HUB, LAB = "/repos/example/capacity", "/projects/platform%2Fcapacity"
         (GitHubState, "POST", f"{HUB}/issues/7/comments", {"text": "Hello"}, "body"),
         (GitHubState, "POST", f"{HUB}/issues/7/comments", {"body": "Hello", "internal": True}, "internal"),
         (GitHubState, "PATCH", f"{HUB}/issues/comments/1", {"body": 7}, "string"),
+        (GitHubState, "POST", f"{HUB}/pulls", {"head": "more", "base": "main"}, "anyOf"),
+        (GitHubState, "POST", f"{HUB}/pulls", {"title": "T", "head": "m", "base": "b", "state": "open"}, "state"),
+        (GitHubState, "PATCH", f"{HUB}/pulls/7", {"state": "close"}, "close"),
         (GitHubState, "POST", f"{HUB}/statuses/{COMMIT}", {"state": "failed"}, "failed"),
         (GitHubState, "POST", f"{HUB}/statuses/{COMMIT}", {"state": "error", "target_url": "ftp://x"}, "match"),
+        (GitHubState, "POST", f"{HUB}/check-runs", {"name": "n", "head_sha": COMMIT, "status": "completed"}, "conclusion"),
+        (GitHubState, "POST", f"{HUB}/check-runs", {"name": "n", "head_sha": COMMIT, "output": {"summary": ""}}, "title"),
         (GitHubState, "PUT", f"{HUB}/pulls/7", {}, "no such endpoint"),
         (GitLabState, "POST", f"{LAB}/merge_requests/7/notes", {"body": ""}, "shorter"),
         (GitLabState, "PUT", f"{LAB}/merge_requests/7/notes/1", {"body": "b", "internal": True}, "internal"),
+        (GitLabState, "POST", f"{LAB}/merge_requests", {"title": "T", "source_branch": "more"}, "target_branch"),
+        (GitLabState, "PUT", f"{LAB}/merge_requests/7", {"source_branch": "other"}, "source_branch"),
+        (GitLabState, "PUT", f"{LAB}/merge_requests/7", {"state": "closed"}, "state"),
+        (GitLabState, "PUT", f"{LAB}/merge_requests/7", {}, "less than 1 property"),
         (GitLabState, "POST", f"{LAB}/statuses/{COMMIT}", {"state": "failure"}, "failure"),
         (GitLabState, "POST", f"{LAB}/statuses/{COMMIT}", {"name": "headroom/plan"}, "state"),
         (GitLabState, "POST", f"{LAB}/statuses/{COMMIT}", {"state": "success", "pipeline_id": "7"}, "integer"),
@@ -105,12 +115,19 @@ def test_comments_are_made_changed_and_deleted_over_several_pages(running: Runni
         forge.edit_comment(7, Comment("1", ""), "Too late")
 
 
-def test_pull_requests_are_read(running: Running) -> None:
+def test_pull_requests_are_read_opened_changed_and_closed(running: Running) -> None:
     forge = running.forge
     pull = forge.pull_request(7)
     assert (pull.head_commit, pull.head_branch, pull.base_branch) == (COMMIT, "more", "main")
     assert [each.from_fork for each in forge.open_pull_requests()] == [False, True]
     assert pull.head_ref == ("refs/pull/7/head" if forge.name == "GitHub" else "refs/merge-requests/7/head")
+    made = forge.open_pull_request(title="Proposed", body="By headroom.", head="headroom/production", base="main")
+    assert (made.number, made.is_open) == (9, True)
+    forge.edit_pull_request(9, title="Proposed again", body="Later.")
+    forge.close_pull_request(9)
+    closed = forge.pull_request(9)
+    assert (closed.title, closed.body, closed.is_open) == ("Proposed again", "Later.", False)
+    assert 9 in [each.number for each in forge.pull_requests_of("headroom/production")]
     with pytest.raises(GoneError, match="or the token may not see it"):
         forge.pull_request(12)
 
@@ -125,6 +142,29 @@ def test_a_status_is_within_what_the_forge_takes(running: Running) -> None:
 def test_what_was_not_judged_in_full_is_no_success(running: Running) -> None:
     running.forge.set_status(COMMIT, replace(STATUS, state=CommitState.NEUTRAL))
     assert running.state.statuses[0]["state"] == ("pending" if running.forge.name == "GitHub" else "skipped")
+
+
+def test_remarks_beside_lines_come_in_pieces_where_there_are_such(running: Running) -> None:
+    remarks = [Annotation("pools.yaml", line, Severity.ERROR, "code", "It is wrong.") for line in range(1, 121)]
+    there = running.forge.annotate(COMMIT, STATUS, "Three errors.", remarks)
+    if isinstance(running.state, GitLabState):
+        assert not there
+        return
+    assert there
+    assert [len(run) for run in running.state.runs] == [50, 50, 20]
+    assert {row["annotation_level"] for run in running.state.runs for row in run} == {"failure"}
+    running.state.checks = False
+    assert not running.forge.annotate(COMMIT, STATUS, "Three errors.", remarks)
+
+
+def test_hidden_comments_are_outdated_on_github_and_folded_up_elsewhere(running: Running) -> None:
+    comment = running.forge.add_comment(7, "Old")
+    running.forge.hide_comment(7, comment)
+    if isinstance(running.state, GitHubState):
+        assert running.state.minimized == ["IC_1"]
+        assert running.server.asked[-1] == "POST /api/graphql"
+    else:
+        assert "<details><summary>An earlier report, outdated</summary>\n\nOld" in running.forge.comments(7)[0].body
 
 
 def test_a_workflows_token_which_may_not_ask_its_name_knows_its_comments_all_the_same(github: Running) -> None:

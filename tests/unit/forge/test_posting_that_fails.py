@@ -13,8 +13,9 @@ from reconciler.cli.posting import tell
 from reconciler.forge.gitea import Gitea
 from reconciler.forge.github import GitHub
 from reconciler.forge.gitlab import GitLab
-from reconciler.forge.pull_requests import Published, Report, publish
-from reconciler.ports import CommitState, CommitStatus, Forge
+from reconciler.forge.pull_requests import Mode, Publication, Published, Report, publish
+from reconciler.model.findings import Severity
+from reconciler.ports import Annotation, CommitState, CommitStatus, Forge
 from reconciler.settings.settings import Settings
 from reconciler.wiring.posting import PullRequestReport
 from tests.fakes.forge_server import Fault, ForgeServer
@@ -23,6 +24,7 @@ from tests.fakes.gitlab_api import GitLabState
 
 COMMIT = f"{7:040x}"
 STATUS = CommitStatus("headroom/plan", CommitState.SUCCESS, "+1 nodes")
+REMARKS = (Annotation("pools.yaml", 1, Severity.ERROR, "code", "It is wrong."),)
 READ_ONLY = Fault(403, body={"message": "Resource not accessible by integration"})
 FAULTS = (
     [READ_ONLY],
@@ -69,46 +71,47 @@ def comments(state: State) -> list[dict[str, Any]]:
     return state.comments if isinstance(state, GitHubState) else state.notes
 
 
-def report(words: str) -> Report:
-    return Report("", datetime(2026, 11, 26, tzinfo=UTC), COMMIT, words)
+def publication(words: str) -> Publication:
+    return Publication(Report("", datetime(2026, 11, 26, tzinfo=UTC), COMMIT, words), STATUS, "One error.", REMARKS)
 
 
 class Posted:
     """One publication on a fresh forge, on which an earlier run has commented or not. asked: the requests of this one."""
 
-    def __init__(self, kind: str, *, again: bool, faults: list[Fault | None]) -> None:
+    def __init__(self, kind: str, mode: Mode, *, again: bool, faults: list[Fault | None]) -> None:
         made, root, authorization, client = FORGES[kind]
         self.state = made()
         with ForgeServer(root, authorization, self.state.endpoints) as server:
             self.forge = client(server.url)
             if again:
-                assert publish(self.forge, 7, report("Before.\n"), STATUS, wait=nothing).failure is None
+                assert publish(self.forge, 7, publication("Before.\n"), wait=nothing).failure is None
             self.before = self.changes
             server.asked.clear()
             server.faults = list(faults)
-            self.published: Published = publish(self.forge, 7, report("After.\n"), STATUS, wait=nothing)
+            self.published: Published = publish(self.forge, 7, publication("After.\n"), mode, wait=nothing)
             self.asked = server.asked
             self.forge.close()
         assert server.mistakes == []
 
     @property
-    def changes(self) -> tuple[int, tuple[str, ...]]:
-        """Statuses and comments."""
-        return len(self.state.statuses), tuple(each["body"] for each in comments(self.state))
+    def changes(self) -> tuple[int, tuple[str, ...], int]:
+        """Statuses, comments, and what was remarked beside lines."""
+        runs = len(self.state.runs) if isinstance(self.state, GitHubState) else 0
+        return len(self.state.statuses), tuple(each["body"] for each in comments(self.state)), runs
 
 
 @pytest.mark.parametrize("kind", FORGES)
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(("mode", "again"), [(Mode.UPDATE, False), (Mode.UPDATE, True), (Mode.HIDE_AND_NEW, True)])
 def test_what_is_told_is_what_was_done_whatever_request_fails(
-    kind: str, capsys: pytest.CaptureFixture[str], *, again: bool
+    kind: str, mode: Mode, capsys: pytest.CaptureFixture[str], *, again: bool
 ) -> None:
-    count = len(Posted(kind, again=again, faults=[]).asked)
+    count = len(Posted(kind, mode, again=again, faults=[]).asked)
     assert count >= 5
     for faults, place in product(FAULTS, range(count)):
-        posted = Posted(kind, again=again, faults=[*[None] * place, *faults])
+        posted = Posted(kind, mode, again=again, faults=[*[None] * place, *faults])
         code = tell(PullRequestReport(posted.forge, 7, Settings()), posted.published)
         told = capsys.readouterr().err
-        (statuses_before, comments_before), (statuses, there) = posted.before, posted.changes
+        (statuses_before, comments_before, runs_before), (statuses, there, runs) = posted.before, posted.changes
         about = (faults, posted.asked, told)
         has_status, has_comment = statuses > statuses_before, there != comments_before
         if "perhaps nothing was posted" in told:
@@ -124,4 +127,5 @@ def test_what_is_told_is_what_was_done_whatever_request_fails(
             assert has_status or "the status was set" not in told, about
             assert has_comment or "comment was" not in told, about
             if not any(fault.done for fault in faults):
-                assert ("the status was set" in told, "comment was" in told) == (has_status, has_comment), about
+                named = ("the status was set" in told, "comment was" in told, "lines were annotated" in told)
+                assert named == (has_status, has_comment, runs > runs_before), about

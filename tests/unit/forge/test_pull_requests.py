@@ -1,4 +1,4 @@
-"""What headroom keeps on a pull request: its comment, and the status of the commit."""
+"""What headroom keeps on a pull request: its comment, and its own pull request of proposals."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 
 from reconciler.forge.pull_requests import (
     MOST_BYTES,
+    Mode,
     Posted,
+    Proposal,
+    Publication,
     Published,
     Report,
+    close_proposal,
+    is_declined,
+    keep_open,
     publish,
 )
 from reconciler.ports import Comment, CommitState, CommitStatus
@@ -37,13 +43,14 @@ STATUS = CommitStatus("headroom/plan", CommitState.SUCCESS, "+1 nodes")
 def post(
     forge: MemoryForge,
     said: Report,
+    mode: Mode = Mode.UPDATE,
     *,
     only_if_there: bool = False,
     wait: Callable[[float], None] = at_once,
 ) -> Posted | None:
     """What becomes of the comment, for a pull request whose head the report is about."""
     forge.add_pull(commit=said.commit)
-    done = publish(forge, 1, said, STATUS, only_if_there=only_if_there, wait=wait)
+    done = publish(forge, 1, Publication(said, STATUS), mode, only_if_there=only_if_there, wait=wait)
     assert done.failure is None
     return done.comment
 
@@ -72,7 +79,8 @@ def test_the_same_words_about_the_same_commit_are_not_written_again() -> None:
 def test_an_older_run_says_nothing() -> None:
     forge = MemoryForge()
     post(forge, report(5))
-    assert post(forge, report(4)) is Posted.STALE
+    for mode in Mode:
+        assert post(forge, report(4), mode) is Posted.STALE
     assert bodies(forge) == ["As of 5.\n"]
 
 
@@ -134,6 +142,19 @@ def test_a_comment_that_another_run_deletes_is_made_again() -> None:
     assert bodies(forge) == ["As of 1.\n"]
 
 
+def test_an_earlier_comment_is_kept_hidden_or_deleted() -> None:
+    left = {}
+    for mode in (Mode.NEW, Mode.HIDE_AND_NEW, Mode.DELETE_AND_NEW):
+        forge = MemoryForge()
+        for minute in range(3):
+            post(forge, report(minute), mode)
+        left[mode] = (bodies(forge), sorted(forge.hidden))
+    everything = ["As of 0.\n", "As of 1.\n", "As of 2.\n"]
+    assert left[Mode.NEW] == (everything, [])
+    assert left[Mode.HIDE_AND_NEW] == (everything, ["1", "2"])
+    assert left[Mode.DELETE_AND_NEW] == (["As of 2.\n"], [])
+
+
 def test_where_nothing_changes_a_comment_is_only_updated() -> None:
     forge = MemoryForge()
     assert post(forge, report(0), only_if_there=True) is Posted.SKIPPED
@@ -156,7 +177,7 @@ def test_a_report_that_is_too_long_keeps_its_summary_whole() -> None:
 def test_nothing_is_said_of_a_commit_that_is_no_longer_the_head() -> None:
     forge = MemoryForge()
     forge.add_pull(commit="c2")
-    assert publish(forge, 1, report(0), STATUS, wait=at_once) == Published(comment=Posted.STALE)
+    assert publish(forge, 1, Publication(report(0), STATUS), wait=at_once) == Published(comment=Posted.STALE)
     assert forge.statuses == {}
     assert post(forge, report(0, commit="c2")) is Posted.CREATED
     assert forge.statuses == {"c2": STATUS}
@@ -174,7 +195,7 @@ def test_the_head_has_the_word_and_of_one_commit_the_later_run(runs: list[tuple[
     for number, (head, commit, minute) in enumerate(runs):
         forge.add_pull(commit=head)
         status = replace(STATUS, description=str(number))
-        done = publish(forge, 1, report(minute, f"Run {number}.\n", commit=commit), status, wait=at_once)
+        done = publish(forge, 1, Publication(report(minute, f"Run {number}.\n", commit=commit), status), wait=at_once)
         is_stale = commit != head or (said is not None and said[0] == commit and said[1] > minute)
         assert (done.comment is Posted.STALE) == is_stale
         if not is_stale:
@@ -189,3 +210,45 @@ def test_a_run_whose_head_moves_meanwhile_leaves_the_newer_words() -> None:
     pushed = once(lambda: post(forge, report(1, commit="c2")))
     assert post(forge, report(5), wait=pushed) is Posted.CREATED
     assert bodies(forge) == ["As of 1.\n"]
+
+
+FIRST = Proposal("headroom/production", "main", "Capacity, rendered from main@1", "One.")
+SECOND = replace(FIRST, title="Capacity, rendered from main@2", body="Two.")
+
+
+def test_it_is_opened_once_and_then_changed() -> None:
+    forge = MemoryForge()
+    assert keep_open(forge, FIRST, changed=True) == 1
+    assert keep_open(forge, replace(FIRST, body="Another minute."), changed=False) == 1
+    assert forge.pull_request(1).body == "One."
+    assert keep_open(forge, SECOND, changed=False) == 1
+    assert (forge.pull_request(1).title, forge.pull_request(1).body) == (SECOND.title, "Two.")
+
+
+def test_what_a_person_has_closed_is_not_opened_again_but_the_next_one_is() -> None:
+    forge = MemoryForge()
+    keep_open(forge, FIRST, changed=True)
+    forge.close_pull_request(1)
+    assert is_declined(forge, FIRST)
+    assert keep_open(forge, FIRST, changed=True) is None
+    assert len(forge.pulls) == 1
+    assert not is_declined(forge, SECOND)
+    assert keep_open(forge, SECOND, changed=True) == 2
+
+
+def test_what_was_merged_is_proposed_again_when_time_has_changed_it() -> None:
+    forge = MemoryForge()
+    keep_open(forge, FIRST, changed=True)
+    forge.pulls[1] = replace(forge.pulls[1], is_open=False, merged=True)
+    assert not is_declined(forge, FIRST)
+    assert keep_open(forge, FIRST, changed=True) == 2
+
+
+def test_others_pull_requests_are_left_alone() -> None:
+    forge = MemoryForge()
+    forge.add_pull(1, branch=FIRST.branch, fork=True)
+    forge.add_pull(2, branch="somebodys")
+    forge.pulls[3] = replace(forge.add_pull(3, branch=FIRST.branch), base_branch="release")
+    assert keep_open(forge, FIRST, changed=True) == 4
+    close_proposal(forge, FIRST.branch, FIRST.base)
+    assert [pull.is_open for _, pull in sorted(forge.pulls.items())] == [True, True, True, False]

@@ -76,6 +76,10 @@ def test_a_command_about_one_cluster_names_it(file: Path) -> None:
             "[{name: a, kubeconfig: a, snapshot: {publish: true}}, {name: b, kubeconfig: b, snapshot: {publish: true}}]",
             "a and b have the same snapshot.branch",
         ),
+        (
+            "[{name: a, kubeconfig: a, proposal: {branch: x}}, {name: b, kubeconfig: b, proposal: {branch: x}}]",
+            "a and b have the same proposal.branch",
+        ),
     ],
 )
 def test_what_would_not_work_is_refused_with_its_place(file: Path, clusters: str, said: str) -> None:

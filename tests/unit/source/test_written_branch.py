@@ -1,4 +1,4 @@
-"""A branch that headroom writes: without history, pushed only where it differs, and nobody else's files."""
+"""A branch that headroom writes: on top of another one or of none, pushed only where it differs, and nobody else's files."""
 
 from __future__ import annotations
 
@@ -8,26 +8,75 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import Stalled
-from reconciler.source.branches import replace_branch
+from reconciler.source.branches import Folder, WrittenBranch
 from reconciler.source.commands import GitOptions
 from tests.integration.git_repository import GitRepository
+
+BRANCH = "headroom/production"
+FILES = {"pool.yaml": "kind: NodePool\n", "web.yaml": "kind: CapacityBuffer\n"}
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> GitRepository:
     made = GitRepository(tmp_path)
-    made.push({"README.md": "Words.\n"})
+    made.push({"README.md": "Words.\n", "rendered/old.yaml": "old\n", "rendered/kept.yaml": "kept\n"})
     return made
+
+
+def write(
+    repository: GitRepository, files: dict[str, str] = FILES, message: str = "Rendered from main@1"
+) -> bool | None:
+    folder = Folder("rendered", files, keep=lambda name: name == "kept.yaml")
+    return WrittenBranch(repository.url, BRANCH, GitOptions()).write(folder, base="main", message=message)
 
 
 def at(repository: GitRepository, *words: str) -> str:
     return repository.git(*words, at=repository.remote)
 
 
+def test_it_is_one_commit_on_the_base_with_the_folder_as_it_should_be(repository: GitRepository) -> None:
+    assert write(repository) is True
+    assert at(repository, "rev-parse", f"{BRANCH}~1") == at(repository, "rev-parse", "main")
+    names = at(repository, "ls-tree", "-r", "--name-only", BRANCH).split()
+    assert names == ["README.md", "rendered/kept.yaml", "rendered/pool.yaml", "rendered/web.yaml"]
+    assert at(repository, "show", f"{BRANCH}:rendered/web.yaml") == FILES["web.yaml"].strip()
+    assert (
+        at(repository, "log", "-1", "--format=%an <%ae> %B", BRANCH)
+        == "headroom <headroom@localhost> Rendered from main@1"
+    )
+
+
+def test_nothing_is_pushed_where_it_is_so_already(repository: GitRepository) -> None:
+    write(repository)
+    before = at(repository, "rev-parse", BRANCH)
+    assert write(repository) is False
+    assert at(repository, "rev-parse", BRANCH) == before
+    assert write(repository, message="Rendered from main@2") is True
+    assert write(repository, {**FILES, "web.yaml": "kind: Other\n"}, "Rendered from main@2") is True
+    assert at(repository, "rev-list", "--count", f"main..{BRANCH}") == "1"
+    repository.push({"other.yaml": "new on the base\n"})
+    assert write(repository, {**FILES, "web.yaml": "kind: Other\n"}, "Rendered from main@2") is True
+    assert at(repository, "rev-parse", f"{BRANCH}~1") == at(repository, "rev-parse", "main")
+
+
+def test_it_goes_where_nothing_differs_from_the_base(repository: GitRepository) -> None:
+    same = {"old.yaml": "old\n", "kept.yaml": "kept\n"}
+    assert write(repository, same) is None
+    write(repository)
+    assert write(repository, same) is None
+    assert at(repository, "branch", "--format=%(refname:short)") == "main"
+
+
+def test_a_base_that_is_not_there_is_told(repository: GitRepository) -> None:
+    branch = WrittenBranch(repository.url, BRANCH, GitOptions())
+    with pytest.raises(Stalled, match="has no branch or tag 'refs/heads/release'"):
+        branch.write(Folder("rendered", FILES, keep=lambda _: False), base="release", message="m")
+
+
 def replace(
     repository: GitRepository, files: dict[str, bytes], is_current: Callable[[str], bool] = lambda _: True
 ) -> bool:
-    return replace_branch(repository.url, "state", files, GitOptions(), message="State", is_current=is_current)
+    return WrittenBranch(repository.url, "state", GitOptions()).replace(files, message="State", is_current=is_current)
 
 
 def test_one_without_a_base_has_no_history_and_these_files_alone(repository: GitRepository) -> None:
