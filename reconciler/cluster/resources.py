@@ -12,8 +12,6 @@ BATCH = "batch"
 SCHEDULING = "scheduling.k8s.io"
 STORAGE = "storage.k8s.io"
 NODE = "node.k8s.io"
-DRA = "resource.k8s.io"
-_DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 AUTOSCALING = "autoscaling.x-k8s.io"
 METRICS = "autoscaling.karpenter.sh"
 KUEUE = "kueue.x-k8s.io"
@@ -80,10 +78,6 @@ VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims"
 STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", part="storage.classes", namespaced=False)
 CSI_NODES = Resource(STORAGE, "CSINode", "csinodes", part="storage.limits", namespaced=False)
 RUNTIME_CLASSES = Resource(NODE, "RuntimeClass", "runtimeclasses", part="runtime_classes", namespaced=False)
-RESOURCE_SLICES = _custom(DRA, "ResourceSlice", _DRA_VERSIONS, part="devices.slices", namespaced=False)
-DEVICE_CLASSES = _custom(DRA, "DeviceClass", _DRA_VERSIONS, part="devices.classes", namespaced=False)
-RESOURCE_CLAIMS = _custom(DRA, "ResourceClaim", _DRA_VERSIONS, part="devices.claims")
-RESOURCE_CLAIM_TEMPLATES = _custom(DRA, "ResourceClaimTemplate", _DRA_VERSIONS, part="devices.templates")
 NODE_POOLS = _custom(KARPENTER_GROUP, "NodePool", ("v1", "v1beta1"), namespaced=False)
 NODE_CLAIMS = _custom(KARPENTER_GROUP, "NodeClaim", ("v1", "v1beta1"), part="node_claims", namespaced=False)
 NODE_OVERLAYS = _custom(KARPENTER_GROUP, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)

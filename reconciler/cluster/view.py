@@ -24,7 +24,7 @@ from reconciler.cluster.resources import (
     RUNTIME_CLASSES,
     Resource,
 )
-from reconciler.model.attachments import Devices, Storage
+from reconciler.model.attachments import Storage
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import DaemonSet, Pod, admitted
@@ -223,7 +223,7 @@ class ViewStore:
 
     def _make_view(self) -> ClusterView:
         pods, finished_pods = self._part("pods by phase", self._pods_by_phase)
-        parts: dict[str, dict[str, Any]] = {"": {}, "storage": {}, "devices": {}}
+        parts: dict[str, dict[str, Any]] = {"": {}, "storage": {}}
         for resource in RESOURCES:
             holder, _, name = resource.part.rpartition(".")
             if name:
@@ -242,7 +242,6 @@ class ViewStore:
             finished_pods=finished_pods,
             workloads=self._part("workloads", self._workloads),
             storage=Storage(**parts["storage"]),
-            devices=Devices(**parts["devices"]),
             objects=self._part("objects", self._objects),
             apis=self._apis,
             inventory=self._part("inventory", self._inventory),

@@ -58,7 +58,10 @@ from reconciler.model.remembered import PassCache, remembered
 from reconciler.model.view import ClusterView
 
 _OF_ITS_TARGET = frozenset(
-    {codes.TARGET_NOT_FOUND, codes.TARGET_WITHOUT_PODS, codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP}
+    {
+        *(codes.TARGET_NOT_FOUND, codes.TARGET_WITHOUT_PODS, codes.RESOURCE_CLAIMS),
+        *(codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP),
+    }
 )
 _OF_ITS_GROUP = frozenset({codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP})
 LIMITED = "LimitedByQuotas"

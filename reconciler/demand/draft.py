@@ -12,7 +12,7 @@ from reconciler.demand.size import Dialect, Size, limit_count, size_of
 from reconciler.model import codes
 from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, PodsOf, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
-from reconciler.model.pods import Pod, PodShape, RuntimeClass, Workload, admitted
+from reconciler.model.pods import Pod, PodShape, RuntimeClass, Workload, admitted, claims_words
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import PassCache
@@ -102,13 +102,17 @@ def _of_targets(
     # Like both autoscalers, sizes follow the template as written; placement needs the RuntimeClass overhead too.
     shapes = {dialect: admitted(target.shape, runtime_classes) for dialect, target in targets.items()}
     pod = targets[Dialect.CLUSTER_AUTOSCALER].pod
+    notes = () if share is None else share.notes
+    is_declared = buffer.position is not None and (either.workload is None or either.workload.position is not None)
+    if not is_declared and any(shape.claims_devices for shape in shapes.values()):
+        notes = (*notes, Note(codes.RESOURCE_CLAIMS, *claims_words(either.words)))
     return Draft(
         buffer,
         shapes,
         sizes,
         facts,
         pod_template=either.pod_template,
-        notes=() if share is None else share.notes,
+        notes=notes,
         live_pod="" if pod is None else pod.name,
         share=share,
     )

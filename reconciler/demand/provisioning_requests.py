@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from operator import attrgetter
 from statistics import median
 
@@ -26,7 +27,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.pods import FINISHED_PHASES, Pod, PodShape, ResourceQuota, Workload, admitted
+from reconciler.model.pods import FINISHED_PHASES, Pod, PodShape, ResourceQuota, Workload, admitted, claims_words
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
     BOOKED_FOR,
@@ -112,20 +113,29 @@ def request_demands(
     )
     provided = accepted_requests(declared, rules)
     demands = _within_quotas(tuple(_demand(accepted, context) for accepted in provided), view.resource_quotas)
-    edited = (
-        _edited(accepted.request)
-        for accepted, demand in zip(provided, demands, strict=True)
-        if demand.request is not None and _was_edited(accepted.request, demand.request)
-    )
-    incomplete = (
-        _without_template(accepted.request, context)
-        for accepted, demand in zip(provided, demands, strict=True)
-        if any(item.reason == TEMPLATE_NOT_FOUND for item in demand.conditions)
-    )
-    early = (
-        _before_answer(item, item.request) for item in demands if item.request is not None and _says_no(item.request)
-    )
-    return demands, (*edited, *incomplete, *early, *of_pods)
+    found = (_findings(accepted.request, item, context) for accepted, item in zip(provided, demands, strict=True))
+    return demands, (*chain.from_iterable(found), *of_pods)
+
+
+def _findings(request: ProvisioningRequest, demand: Demand, context: _Context) -> Iterable[Finding]:
+    state = demand.request
+    record = None if state is None or state.exists else state.record
+    # While the object exists, the API server refuses the change.
+    if record is not None and record.ended is not None and record.spec != spec_digest(request):
+        message = "a request of this name ran with another spec and has ended: it is not run again"
+        hint = "a request runs once: give the changed one a new name"
+        yield codes.IMMUTABLE_FIELD.finding(message, request.position, request.ref, "spec", hint)
+    if any(item.reason == TEMPLATE_NOT_FOUND for item in demand.conditions):
+        yield _without_template(request, context)
+    if state is not None and _says_no(state):
+        yield _before_answer(demand, state)
+    for field, ref in _templates(request):
+        template = context.workloads.get(ref)
+        if template is None or template.shape is None or not template.shape.claims_devices:
+            continue
+        if request.position is None or template.position is None:  # else it was found when they were read
+            message, hint = claims_words(ref)
+            yield codes.RESOURCE_CLAIMS.finding(message, request.position, request.ref, field, hint)
 
 
 def _nodes_take(view: ClusterView) -> timedelta | None:
@@ -171,17 +181,6 @@ def _over_quota(demand: Demand, state: RequestState, allowed: Sequence[Allowance
     return replace(demand, groups=(), desired=None, request=state, conditions=over_quota(state, message))
 
 
-def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
-    """Only if the object is gone: while it exists, the API server refuses the change."""
-    return state.record.ended is not None and not state.exists and state.record.spec != spec_digest(request)
-
-
-def _edited(request: ProvisioningRequest) -> Finding:
-    message = "a request of this name ran with another spec and has ended: it is not run again"
-    hint = "a request runs once: give the changed one a new name"
-    return codes.IMMUTABLE_FIELD.finding(message, request.position, request.ref, "spec", hint)
-
-
 def _says_no(state: RequestState) -> bool:
     """Whether a check has no room for its pods, and some of them wait all the same."""
     answers = (item.status for item in state.status_conditions if item.type == PROVISIONED)
@@ -199,12 +198,10 @@ def _before_answer(demand: Demand, state: RequestState) -> Finding:
 
 
 def _without_template(request: ProvisioningRequest, context: _Context) -> Finding:
-    missing = ((number, ref) for number, ref in enumerate(_templates(request)) if _shape(ref, context) is None)
-    number, ref = next(missing)
+    field, ref = next(item for item in _templates(request) if _shape(item[1], context) is None)
     absence = context.absence_of(ref)
     message = f"not ready: {ref} {absence.words}"
     hint = absence.hint or "a PodTemplate must be in the request's own namespace"
-    field = f"spec.podSets[{number}].podTemplateRef"
     return codes.TARGET_NOT_FOUND.finding(message, request.position, request.ref, field, hint)
 
 
@@ -290,7 +287,7 @@ def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, 
     """The shape of each pod set, or in words what is missing."""
     shapes: list[PodShape] = []
     taint = own_taint(request)
-    for ref in _templates(request):
+    for _, ref in _templates(request):
         shape = _shape(ref, context)
         if shape is None:
             return f"{ref} {context.absence_of(ref).words}"
@@ -299,9 +296,11 @@ def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, 
     return tuple(shapes)
 
 
-def _templates(request: ProvisioningRequest) -> tuple[ObjectRef, ...]:
-    """The PodTemplate of each pod set."""
-    return tuple(ObjectRef("", POD_TEMPLATE, request.ref.namespace, item.pod_template) for item in request.pod_sets)
+def _templates(request: ProvisioningRequest) -> Iterable[tuple[str, ObjectRef]]:
+    """The PodTemplate of each pod set, after the path of its name."""
+    for number, item in enumerate(request.pod_sets):
+        template = ObjectRef("", POD_TEMPLATE, request.ref.namespace, item.pod_template)
+        yield f"spec.podSets[{number}].podTemplateRef", template
 
 
 def _shape(template: ObjectRef, context: _Context) -> PodShape | None:

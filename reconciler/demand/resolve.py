@@ -106,7 +106,6 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
     """The shape with the labels of a buffer's virtual pods (Karpenter RFC "CapacityBuffer"), in the buffer's namespace.
 
     Volume claims and the priority class go: no claim exists for a virtual pod, and by the RFC it has the lowest priority.
-    ResourceClaims that were generated for a live pod belong to it. Another pod would get its own from the templates.
     """
     labels = dict(shape.labels) | virtual_labels(buffer.ref)
     return replace(
@@ -115,10 +114,6 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
         labels=tuple(sorted(labels.items())),
         volume_claims=(),
         ephemeral_claims=(),
-        resource_claim_templates=tuple(
-            sorted((*shape.resource_claim_templates, *(claim.template for claim in shape.generated_claims)))
-        ),
-        generated_claims=(),
         priority_class_name="",
     )
 

@@ -174,7 +174,7 @@ class Placement:
     planned: tuple[PlannedNode, ...] = ()
     unplaced: tuple[Unplaced, ...] = ()
     assumptions: tuple[str, ...] = ()
-    """What was not judged (DRA claims, unknown volumes): one sentence each."""
+    """What was not judged (volumes that several claims compete for): one sentence each."""
     checked: bool = field(default=False, compare=False)
     """Whether the independent checker has already judged this placement, and found nothing."""
 

@@ -1,6 +1,6 @@
 """Turns a pod shape back into a PodSpec, with what scheduling looks at and nothing else.
 
-Volumes and devices are left out: they belong to one pod, and a pod that stands for others has none.
+Volumes are left out: they belong to one pod, and a pod that stands for others has none.
 """
 
 from __future__ import annotations

@@ -88,29 +88,17 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedClaim:
-    """A ResourceClaim that was made for one pod from a template, by the pod's status. owner: the pod's uid, which the claim must
-    name as its owner too.
-    """
-
-    template: str
-    name: str
-    owner: str
-
-
-@dataclass(frozen=True, slots=True)
 class PodShape:
     """Everything about a pod that scheduling looks at. Equal shapes form a group, so everything here is hashable.
 
     requests: as kube-scheduler counts them: the larger of init and app containers, sidecars, overhead, and `pods: 1`. Absent
     requests default to the limits, as in the API server. labels, node_selector: sorted.
-    volume_claims, resource_claims, resource_claim_templates: names of PersistentVolumeClaims, ResourceClaims and
-    ResourceClaimTemplates the pod uses. generated_claims: of a pending pod, in place of the templates they were made from.
-    ephemeral_claims: those volume claims that must have been made for the pod, each with its pod's UID.
+    volume_claims: names of the PersistentVolumeClaims that the pod uses. ephemeral_claims: those of them that must have been made for
+    the pod, each with its pod's UID. claims_devices: whether it has resource claims (Dynamic Resource Allocation), which are not judged.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet; "" once admission has added them.
     own_taint: nodes made for it have this taint, and hold nothing that was made for something else.
 
-    The rest is what placement finds out. attachment_terms: where its volumes and devices can be; one must hold, () is anywhere.
+    The rest is what placement finds out. attachment_terms: where its volumes can be; one must hold, () is anywhere.
     They are apart from the affinity, since spread constraints do not look at them. obstacle: why no node at all can take it.
     attachment_places: the same by claim, for people; not compared, so that shapes are equal whatever their claims' names.
     """
@@ -130,9 +118,7 @@ class PodShape:
     host_ports: tuple[HostPort, ...] = ()
     volume_claims: tuple[str, ...] = ()
     ephemeral_claims: tuple[tuple[str, str], ...] = ()
-    resource_claims: tuple[str, ...] = ()
-    resource_claim_templates: tuple[str, ...] = ()
-    generated_claims: tuple[GeneratedClaim, ...] = ()
+    claims_devices: bool = False
     scheduler_name: str = DEFAULT_SCHEDULER
     priority_class_name: str = ""
     runtime_class: str = ""
@@ -149,11 +135,6 @@ class PodShape:
             return False
         return not self.required_node_terms or any(term.holds(labels, node) for term in self.required_node_terms)
 
-    @property
-    def claims_devices(self) -> bool:
-        """Whether it has any of the three sorts of resource claims."""
-        return bool(self.resource_claims or self.resource_claim_templates or self.generated_claims)
-
     def __hash__(self) -> int:
         if self._hash is None:
             object.__setattr__(self, "_hash", hash(tuple(getattr(self, name) for name in _COMPARED)))
@@ -161,6 +142,13 @@ class PodShape:
 
 
 _COMPARED = tuple(item.name for item in fields(PodShape) if item.compare)
+CLAIMS_NOT_JUDGED = "resource claims (Dynamic Resource Allocation), which headroom does not judge"
+
+
+def claims_words(owner: object) -> tuple[str, str]:
+    """Message and hint of the finding about a buffer or request whose pods, declared by `owner`, have resource claims."""
+    message = f"{owner} names {CLAIMS_NOT_JUDGED}: its pods find no place, and no node is made for them"
+    return message, "request an extended resource of a device plugin instead, such as nvidia.com/gpu: 1"
 
 
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})

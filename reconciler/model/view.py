@@ -11,12 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from reconciler.model.attachments import (
-    DeviceClass,
-    Devices,
     PersistentVolume,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
     Storage,
     StorageClass,
     VolumeClaim,
@@ -270,7 +265,6 @@ class ClusterView:
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
     storage: Storage = field(default_factory=Storage)
-    devices: Devices = field(default_factory=Devices)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     objects: Mapping[ObjectRef, LiveObject] = field(default_factory=dict)
     apis: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
@@ -303,7 +297,7 @@ class ClusterView:
 
     def every_object(self) -> Iterator[tuple[ObjectRef, object]]:
         """Each object that a pass looks at; one of a declared kind may come twice."""
-        for holder in (self, self.storage, self.devices):
+        for holder in (self, self.storage):
             for item in fields(holder):
                 values = getattr(holder, item.name)
                 found = [(identity_of(value), value) for value in values] if isinstance(values, tuple) else []
@@ -332,7 +326,6 @@ class ClusterView:
                 "unread": self.unread | {ref.kind for ref in objects},
                 "gaps": tuple(sorted((*self.gaps, *objects.values()))),
                 "storage": replace(self.storage, **left(self.storage)),
-                "devices": replace(self.devices, **left(self.devices)),
                 "objects": {ref: item for ref, item in self.objects.items() if ref not in objects},
                 "namespaces": {name: item for name, item in self.namespaces.items() if _namespace(name) not in objects},
             },
@@ -341,7 +334,6 @@ class ClusterView:
 
 _KINDS: Mapping[type, tuple[str, str]] = {
     DaemonSet: ("apps", "DaemonSet"),
-    DeviceClass: ("resource.k8s.io", "DeviceClass"),
     InstanceType: ("", "InstanceType"),
     Node: ("", "Node"),
     NodeClaim: (KARPENTER_GROUP, "NodeClaim"),
@@ -351,10 +343,7 @@ _KINDS: Mapping[type, tuple[str, str]] = {
     PodDisruptionBudget: ("policy", "PodDisruptionBudget"),
     PriorityClass: ("scheduling.k8s.io", "PriorityClass"),
     QueuedWorkload: ("kueue.x-k8s.io", "Workload"),
-    ResourceClaim: ("resource.k8s.io", "ResourceClaim"),
-    ResourceClaimTemplate: ("resource.k8s.io", "ResourceClaimTemplate"),
     ResourceQuota: ("", "ResourceQuota"),
-    ResourceSlice: ("resource.k8s.io", "ResourceSlice"),
     RuntimeClass: ("node.k8s.io", "RuntimeClass"),
     StorageClass: ("storage.k8s.io", "StorageClass"),
     VolumeClaim: ("", "PersistentVolumeClaim"),

@@ -23,8 +23,6 @@ LARGEST = 2**52
 PLENTY = 2**62
 """Stands for "no limit" among counts, and for "not available" among prices."""
 
-DEVICES = "devices.headroom.dev/"
-"""The prefix of a resource that counts the devices of a DeviceClass; the name of the class follows."""
 ATTACHABLE = "attachable-volumes-csi-"
 """The prefix of a resource that counts the volumes attached to a node, as in earlier kubelets; the CSI driver's name follows."""
 
@@ -38,7 +36,8 @@ class ResourceColumns:
         self._vectors: dict[tuple[tuple[str, int], ...], Amounts] = {}
         self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
         """Cache by the amounts of resource lists, which hash faster than the lists themselves."""
-        sold = [item for item in enumerate(self.names) if not item[1].startswith((ATTACHABLE, DEVICES))]
+        self.volumes = [column for column, name in enumerate(self.names) if name.startswith(ATTACHABLE)]
+        sold = [item for item in enumerate(self.names) if item[0] not in self.volumes]
         self._sold = sorted(sold, key=itemgetter(1))
 
     def vector(self, resources: Resources) -> Amounts:
@@ -64,7 +63,7 @@ class ResourceColumns:
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 
     def asked(self, amounts: Sequence[int]) -> Resources:
-        """What a NodeClaim may request: without volumes and devices, which no instance type has a number of."""
+        """What a NodeClaim may request: without volumes, which no instance type has a number of."""
         return Resources(tuple([(name, amounts[column]) for column, name in self._sold if amounts[column]]))
 
 

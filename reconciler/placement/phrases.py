@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.quantity import CPU, readable_amount
+from reconciler.model.refs import counted
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.placement.arrays import ATTACHABLE, DEVICES
+from reconciler.placement.arrays import ATTACHABLE
 from reconciler.placement.requirements import Requirements, Values, values_of
 
 MOST_VALUES = 4
@@ -24,18 +25,13 @@ def listed(parts: Iterable[str], last: str = "and") -> str:
 
 
 def amount_words(name: str, amount: int) -> str:
-    """`100m CPU`, `1 device of class gpu`, `2 volumes of ebs.csi.aws.com`."""
-    plural = "" if amount == 1 else "s"
-    if name.startswith(DEVICES):
-        return f"{amount} device{plural} of class {name.removeprefix(DEVICES)}"
+    """`100m CPU`, `2 volumes of ebs.csi.aws.com`."""
     if name.startswith(ATTACHABLE):
-        return f"{amount} volume{plural} of {name.removeprefix(ATTACHABLE)}"
+        return f"{counted(amount, 'volume')} of {name.removeprefix(ATTACHABLE)}"
     return f"{readable_amount(name, amount)} {resource_words(name)}"
 
 
 def resource_words(name: str) -> str:
-    if name.startswith(DEVICES):
-        return f"devices of class {name.removeprefix(DEVICES)}"
     if name.startswith(ATTACHABLE):
         return f"volumes of {name.removeprefix(ATTACHABLE)}"
     return "CPU" if name == CPU else name

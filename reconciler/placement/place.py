@@ -28,7 +28,6 @@ from reconciler.model.requirements import Requirement
 from reconciler.placement.arrays import PLENTY, ResourceColumns
 from reconciler.placement.batches import Batch, KnownNeeds, batches_of
 from reconciler.placement.cache import Cache
-from reconciler.placement.constraints.dynamic_resources import with_devices
 from reconciler.placement.constraints.limits import (
     NOTHING,
     PoolLimits,
@@ -38,7 +37,7 @@ from reconciler.placement.constraints.limits import (
     usable_offers,
 )
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.constraints.volumes import Attached, with_volumes
+from reconciler.placement.constraints.volumes import with_volumes
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
@@ -267,14 +266,14 @@ def place(problem: Problem, *, cache: Cache | None = None) -> Placement:
 def solve(problem: Problem, cache: Cache) -> Solution:
     """Places everything once, in the fast mode."""
     shapes = [group.shape for demand in problem.demands for group in demand.groups]
-    attached = with_volumes(problem) if any(shape.volume_claims for shape in shapes) else Attached(problem)
-    attached = with_devices(attached) if any(shape.claims_devices for shape in shapes) else attached
-    problem, options = attached.problem, problem.options
+    attaching = any(shape.volume_claims or shape.claims_devices for shape in shapes)
+    problem, assumptions = with_volumes(problem) if attaching else (problem, ())
+    options = problem.options
     groups = (group for demand in problem.demands for group in demand.groups if group.count > 0)
     columns = ResourceColumns(group.shape.requests for group in groups)
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
-    state = _initial_state(problem, attached, batches, columns=columns, needs=needs, cache=cache)
+    state = _initial_state(problem, assumptions, batches, columns=columns, needs=needs, cache=cache)
     most_price = PLENTY if isinf(options.most_price) else int(options.most_price * NANODOLLARS)
     missing = place_best(state, in_order_of_spread(state, batches), most_price=most_price)
     unplaced = unplaced_chunks(state, problem, batches, missing) if missing else []
@@ -283,7 +282,7 @@ def solve(problem: Problem, cache: Cache) -> Solution:
 
 def _initial_state(
     problem: Problem,
-    attached: Attached,
+    assumptions: Sequence[str],
     batches: Sequence[Batch],
     *,
     columns: ResourceColumns,
@@ -294,20 +293,17 @@ def _initial_state(
 
     columns: the resources that any chunk asks for. cache: from the last placement, reused where its inputs are unchanged."""
     view, options = problem.view, problem.options
-    sold, observed = (tuple(problem.instance_types), options.back_offs), attached.observed
+    sold = (tuple(problem.instance_types), options.back_offs)
     catalog = cache.once("catalog", sold, lambda: offerings_of(problem.instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
     overlaid = (sold[0], tuple(problem.node_pools), tuple(problem.overlays))
     in_force = cache.once("overlays", overlaid, lambda: overlays_in_force(problem))
     node_pools = sorted(problem.node_pools, key=lambda pool: pool.name)
-    pools = (*sold, tuple(problem.node_pools), in_force.overlays, view.daemon_sets, columns.names, observed)
+    pools = (*sold, tuple(problem.node_pools), in_force.overlays, view.daemon_sets, columns.names)
     every = cache.once(
         "offers",
         pools,
-        lambda: {
-            pool.name: pool_offers(pool, catalog, daemons, in_force.overlays, columns, observed=observed)
-            for pool in node_pools
-        },
+        lambda: {pool.name: pool_offers(pool, catalog, daemons, in_force.overlays, columns) for pool in node_pools},
     )
     frame = cache.once(
         "frame",
@@ -323,7 +319,7 @@ def _initial_state(
     reservations = reservations_of(catalog, view)
     limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations, options.promised)
     offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
-    sentences = (*attached.assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
+    sentences = (*assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
     return State(bins, offers, topology, limits, columns, batches, kernel=kernel)

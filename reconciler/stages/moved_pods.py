@@ -229,14 +229,14 @@ def _moved(room: ClusterView, node: str, came: Iterable[Pod]) -> ClusterView:
 def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement, cache: Cache) -> tuple[PlannedNode, ...]:
     """The cheapest node that holds all pods that need new nodes, as a placement of one pod as large as all; () where none does.
 
-    Pods that ask for different nodes, or have volumes or devices, are not judged. Rules between pods do not count: they run on one node now.
+    Pods that ask for different nodes, or have volumes or resource claims, are not judged. Rules between pods do not count: they run on one node now.
     """
     if len(answer.planned) <= 1:
         return answer.planned
     apart = {(holding.demand.namespace, holding.demand.name) for node in answer.planned for holding in node.holdings}
     pods = [pod for pod in moved if (pod.namespace, pod.name) in apart]
     kinds = {_on_its_own(pod.shape) for pod in pods}
-    if len(kinds) != 1 or any(pod.shape.volume_claims or pod.shape.resource_claims for pod in pods):
+    if len(kinds) != 1 or any(pod.shape.volume_claims or pod.shape.claims_devices for pod in pods):
         return ()
     requests = Resources.total(pod.shape.requests for pod in pods)
     together = demand_of_pod(

@@ -1,8 +1,8 @@
-"""Pods with volumes and devices beside the real kube-scheduler: it binds those that we place, where we say, and no other but some that
+"""Pods with volumes beside the real kube-scheduler: it binds those that we place, where we say, and no other but some that
 share volumes.
 
 Everything is created on a real API server and read from there as the daemon reads it; claims are bound by hand, since no
-controller runs. Of pods that compete for one thing (a claim for one pod, a device) as many are bound as we place.
+controller runs. Of pods that compete for one thing (a claim for one pod) as many are bound as we place.
 """
 
 from __future__ import annotations
@@ -28,13 +28,11 @@ pytestmark = pytest.mark.e2e
 
 SPACE = "attachments"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
-DRIVER, GPUS = "disk.example.com", "gpu.example.com"
-COMPETING = {"once": 1, "attached": 1, "train": 2, "filling": 1}
+DRIVER = "disk.example.com"
+COMPETING = {"once": 1, "attached": 1, "filling": 1}
 SHARING = {"shared", "same"}
 """Their volumes are used by several pods. The scheduler counts such a volume once on a node; we count it for each, and place fewer."""
 """Pods by the first part of their name, of which so many can be placed."""
-NEVER_TRIED = {"no-claim"}
-"""The scheduler does not even queue a pod whose resource claim is not there."""
 
 
 def named(api: str, kind: str, name: str, *, namespace: str | None = None, **metadata: Any) -> Document:
@@ -103,13 +101,10 @@ def csi_node(name: str, count: int) -> Document:
     return {**named("storage.k8s.io/v1", "CSINode", name), "spec": {"drivers": [driver]}}
 
 
-def pod(name: str, *claims: str, devices: str = "", cpu: str = "0") -> Document:
+def pod(name: str, *claims: str, cpu: str = "0") -> Document:
     volumes = [{"name": item, "persistentVolumeClaim": {"claimName": item}} for item in claims]
     container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
     spec: Document = {"containers": [container], "volumes": volumes}
-    if devices:
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": devices}]
-        container["resources"] = {"claims": [{"name": "gpu"}]}
     return {**named("v1", "Pod", name, namespace=SPACE), "spec": spec}
 
 
@@ -143,30 +138,6 @@ def surroundings() -> list[Document]:
     ]
 
 
-def devices() -> list[Document]:
-    api = "resource.k8s.io/v1"
-    selectors = [{"cel": {"expression": f"device.driver == '{GPUS}' && device.attributes['{GPUS}'].type == 'gpu'"}}]
-    listed = [{"name": f"gpu-{index}", "attributes": {"type": {"string": "gpu"}}} for index in range(2)]
-    other = [{"name": "mig-0", "attributes": {"type": {"string": "mig"}}}]
-    asked = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
-    return [
-        {**named(api, "DeviceClass", "gpu"), "spec": {"selectors": selectors}},
-        *(
-            {
-                **named(api, "ResourceSlice", f"{name}-gpus"),
-                "spec": {
-                    "driver": GPUS,
-                    "nodeName": name,
-                    "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-                    "devices": found,
-                },
-            }
-            for name, found in (("b", listed), ("c", other))
-        ),
-        *({**named(api, "ResourceClaim", f"gpu-{index}", namespace=SPACE), "spec": asked} for index in range(3)),
-    ]
-
-
 def pods() -> list[Document]:
     """Those that share volumes come before those that compete for what these leave: they ask for more."""
     return [
@@ -187,13 +158,11 @@ def pods() -> list[Document]:
         pod("attached-0", "on-a-0"),
         pod("attached-1", "on-a-1"),
         *(pod(f"filling-{index}", f"on-d-{index}") for index in range(2)),
-        *(pod(f"train-{index}", devices=f"gpu-{index}") for index in range(3)),
-        pod("no-claim", devices="gone"),
     ]
 
 
 def test_the_scheduler_binds_what_we_place_and_nothing_else(plane: ControlPlane) -> None:
-    for document in surroundings() + devices():
+    for document in surroundings():
         plane.api.create(document)
     for name in "abcde":
         plane.api.create(node(name, f"zone-{name}"))
@@ -270,12 +239,7 @@ def settled(plane: ControlPlane) -> dict[str, str]:
         seen.append(
             {item["metadata"]["name"]: item["spec"]["nodeName"] for item in found if item["spec"].get("nodeName")}
         )
-        tried = all(
-            item["spec"].get("nodeName")
-            or condition(item, "PodScheduled") == "False"
-            or item["metadata"]["name"] in NEVER_TRIED
-            for item in found
-        )
+        tried = all(item["spec"].get("nodeName") or condition(item, "PodScheduled") == "False" for item in found)
         return tried and len(seen) > 12 and all(item == seen[-1] for item in seen[-12:])
 
     eventually(quiet, within=120, what="the scheduler is done", every=1)

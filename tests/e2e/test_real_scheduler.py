@@ -1,6 +1,6 @@
 """Placements beside the real kube-scheduler: it binds every pod that we said fits, and none that we said does not.
 
-For some hundred generated worlds, most of them with volumes, devices and claims made for pods, the nodes that are there and those that were planned are created on a real API server, all
+For some hundred generated worlds, most of them with volumes and claims made for pods, the nodes that are there and those that were planned are created on a real API server, all
 at once. Then come the pods: first those that were placed, each with a resource request that only its bin can meet, so that
 the real scheduler has the last word on every other rule, with all the nodes in sight. They come in the order in which
 demands are placed, one group after the other: a pod that counts for a spread rule without being under it may tip the
@@ -34,15 +34,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.world_claims import (
-    asks_for_devices,
-    device_class_documents,
-    made_for,
-    planned_slice_documents,
-    slice_documents,
-    status_with_claims,
-    worlds_with_claims,
-)
+from tests.e2e.world_claims import made_for, worlds_with_claims
 from tests.e2e.world_documents import node_document, planned_document, pod_document, resized
 from tests.e2e.world_volumes import class_documents, storage_documents
 from tests.unit.placement.worlds import World
@@ -107,14 +99,10 @@ def staged(number: int, world: World) -> Staged:
         (item.node, item.holdings) for item in placement.occupied if item.node is not None
     ]
     by_ref = {demand.ref: demand for demand in world.demands}
-    slices = slice_documents(name, world.view)
     shapes: dict[str, PodShape] = {}
     for index, planned in enumerate(placement.planned):
         nodes.append(planned_document(name, index, planned, world.node_pools, world.instance_types))
         bins.append((f"planned-{index}", planned.holdings))
-        if any(asks_for_devices(by_ref[item.demand].groups[item.group].shape) for item in planned.holdings):
-            labels = nodes[-1]["metadata"]["labels"].items()
-            slices += planned_slice_documents(name, f"planned-{index}", labels, world.view)
     bound = [pod_document(name, pod.name, pod.shape, bound_to=pod.node_name) for pod in world.view.pods]
     resizes = {pod["metadata"]["name"]: resized(pod, number + index) for index, pod in enumerate(bound)}
     rounds: dict[tuple[ObjectRef, int], list[Document]] = {
@@ -139,7 +127,7 @@ def staged(number: int, world: World) -> Staged:
             unplaced.append(pod_document(name, pod, shapes[pod]))
             if demand.whole:
                 wholes.setdefault(missing.demand.name, set()).add(pod)
-    storage = [*storage_documents(name, world.view.storage), *slices]
+    storage = storage_documents(name, world.view.storage)
     return Staged(
         name, world, nodes, storage, bound, list(rounds.values()), unplaced, list(wholes.values()), shapes, resizes
     )
@@ -161,7 +149,7 @@ def stages(plane: ControlPlane, turned: list[Staged]) -> list[Staged]:
     found = [staged(number, world) for number, world in enumerate(generated())]
     _each(lambda stage: plane.api.create(_namespace(stage.name)), found)
     _each(lambda node: _create_node(plane, node), (node for stage in found for node in stage.nodes))
-    _each(plane.api.create, (*class_documents(), *device_class_documents()))
+    _each(plane.api.create, class_documents())
     _each(plane.api.create, (item for stage in found for item in stage.storage))
     _each(lambda item: _run(plane, *item), ((stage, pod) for stage in found for pod in stage.bound))
     _come(plane, found, [stage.placed for stage in found])
@@ -198,9 +186,6 @@ def _create_pod(plane: ControlPlane, stage: Staged, document: Document) -> None:
     uid = plane.api.create(document)["metadata"]["uid"]
     for item in made_for(stage.name, pod, stage.shapes[pod], stage.world.view, uid):
         plane.api.create(item)
-    if asks_for_devices(stage.shapes[pod]):
-        body = status_with_claims(pod, stage.shapes[pod])
-        plane.api.patch("v1", "Pod", pod, body, namespace=stage.name, subresource="status")
 
 
 def _run(plane: ControlPlane, stage: Staged, document: Document) -> None:

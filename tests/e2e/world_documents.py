@@ -93,10 +93,6 @@ def pod_document(
         "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
         "affinity": _affinity(shape),
         "volumes": _volumes(shape),
-        "resourceClaims": [
-            {"name": name, "resourceClaimTemplateName": name}
-            for name in (*shape.resource_claim_templates, *(item.template for item in shape.generated_claims))
-        ],
     }
     if bound_to is not None:
         spec["nodeName"] = node_name(world, bound_to)

@@ -1,4 +1,4 @@
-"""Placements of pods with volumes and devices of every sort: no rule is broken, and a pod that waits would break one everywhere."""
+"""Placements of pods with volumes of every sort, and with resource claims: no rule is broken, and a pod that waits would break one everywhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions
 from tests.builders import demand, node, node_pool, pod, shape
-from tests.properties import wide_devices, wide_volumes
+from tests.properties import wide_volumes
 from tests.properties.sampling import sampled_from
 from tests.properties.wide_volumes import waits_for_the_first, with_own_volumes
 from tests.properties.wide_worlds import attaching
@@ -33,12 +33,12 @@ def _shape(draw: st.DrawFn, kinds: str, uid: str) -> PodShape:
 
 @st.composite
 def _running(draw: st.DrawFn, name: str, node_name: str, kinds: str) -> Pod:
-    """Its claims are there and have what they ask for; what templates made of it is taken and no more to be seen."""
+    """Its claims are there and have what they ask for."""
     found = shape("500m", "128Mi")
     if kinds in {"volumes", "both"}:
         found = replace(found, volume_claims=draw(wide_volumes.claims_of_a_pod()))
     if kinds in {"devices", "both"}:
-        found = replace(found, resource_claims=draw(wide_devices.claims_of_a_bound_pod()))
+        found = replace(found, claims_devices=draw(st.booleans()))
     return pod(name, node=node_name, pod_shape=found)
 
 
@@ -55,8 +55,6 @@ def attaching_worlds(draw: st.DrawFn) -> World:
         for number in range(draw(st.integers(0, 3)))
     )
     view = ClusterView(nodes=nodes, pods=pods, storage=draw(wide_volumes.storages(names)))
-    if kinds != "volumes":
-        view = replace(view, devices=draw(wide_devices.devices(names)))
     with_new_nodes = draw(st.booleans())
     demands = [
         Demand(
@@ -68,8 +66,7 @@ def attaching_worlds(draw: st.DrawFn) -> World:
         for number in range(draw(st.integers(1, 5)))
     ]
     if kinds != "volumes" and draw(st.booleans()):
-        templates = draw(wide_devices.templates_of_a_pod())
-        demands.append(demand(count=2, pod_shape=replace(shape("100m"), resource_claim_templates=templates)))
+        demands.append(demand(count=2, pod_shape=replace(shape("100m"), claims_devices=True)))
     return World(
         view,
         (node_pool(),) if with_new_nodes else (),

@@ -4,7 +4,7 @@ Beside plain worlds these have spread over capacity types, minDomains, inclusion
 across namespaces; required and preferred terms with every operator; extended resources and RuntimeClasses; pools with minValues,
 startup taints, labels and custom labels, static ones among them; offerings that are sold out or reserved; overlays of price and
 capacity; nodes that are young or leaving, their NodeClaims being deleted or they themselves gone while pods are still on them, and
-NodeClaims on their way; volumes, shared or of one pod only, and devices; and every option of a placement.
+NodeClaims on their way; volumes, shared or of one pod only, and resource claims; and every option of a placement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions
 from tests.builders import shape
-from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes
+from tests.properties import wide_catalogue, wide_nodes, wide_volumes
 from tests.properties.sampling import sampled_from
 from tests.properties.wide_shapes import changed
 from tests.unit.placement.worlds import World, pools, shapes, worlds
@@ -67,12 +67,12 @@ def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeC
 
 @st.composite
 def attaching(draw: st.DrawFn, plain: PodShape, kinds: str, uid: str) -> PodShape:
-    """The shape of the pod of that UID with claims to volumes, to devices or both."""
+    """The shape of the pod of that UID with claims to volumes, perhaps resource claims, or both."""
     found = plain
     if kinds in {"volumes", "both"}:
         found = draw(wide_volumes.with_volumes(found, uid))
     if kinds in {"devices", "both"}:
-        found = draw(wide_devices.with_devices(found, uid))
+        found = replace(found, claims_devices=draw(sampled_from([False, False, True])))
     return found
 
 
@@ -82,7 +82,7 @@ def _bound(draw: st.DrawFn, pod: Pod, kinds: str) -> Pod:
     if kinds in {"volumes", "both"}:
         found = draw(wide_volumes.with_volumes(found, pod.name))
     if kinds in {"devices", "both"}:
-        found = replace(found, resource_claims=draw(wide_devices.claims_of_a_bound_pod()))
+        found = replace(found, claims_devices=draw(st.booleans()))
     daemon = draw(st.integers(0, 7)) == 0
     return replace(
         pod,
@@ -97,7 +97,7 @@ def _bound(draw: st.DrawFn, pod: Pod, kinds: str) -> Pod:
 
 @st.composite
 def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
-    """Chunks never have volumes: only pods do. Both may have devices, chunks by templates."""
+    """Chunks never have volumes: only pods do. Both may have resource claims."""
     found = []
     for item in world.demands:
         groups = []
@@ -106,7 +106,7 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
             if item.is_pending_pod:
                 wide = draw(attaching(wide, kinds, item.ref.name))
             elif kinds in {"devices", "both"}:
-                wide = replace(wide, resource_claim_templates=draw(wide_devices.templates_of_a_pod()))
+                wide = replace(wide, claims_devices=draw(sampled_from([False, False, True])))
             groups.append(ChunkGroup(wide, group.count))
         found.append(
             replace(
@@ -151,8 +151,6 @@ def wide_worlds(draw: st.DrawFn) -> World:
         namespaces=NAMESPACES,
         storage=draw(wide_volumes.storages(names)) if kinds in {"volumes", "both"} else Storage(),
     )
-    if kinds in {"devices", "both"}:
-        view = replace(view, devices=draw(wide_devices.devices(names)))
     options = draw(_options())
     demands = tuple(
         replace(item, opens_nodes=item.opens_nodes and (options.include_pending or not item.is_pending_pod))

@@ -10,8 +10,6 @@ import msgspec
 
 from reconciler.cluster.apply import InventoryRecord, records_of
 from reconciler.cluster.decoding import protobuf, wire
-from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
-from reconciler.cluster.decoding.devices import DeviceValue
 from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
 from reconciler.cluster.decoding.nodes import NodeValue
 from reconciler.cluster.decoding.pods import ShapePool, pod_of
@@ -44,7 +42,7 @@ _JSON = (bytes, msgspec.Raw, Mapping)
 _DEPLOYMENT, _NODE_POOL = DEPLOYMENTS.key, NODE_POOLS.key
 _LONGEST = 200
 """Characters of an error's text."""
-Value = NodeValue | Pod | Workload | WorkloadValue | LiveObject | InventoryRecord | StorageValue | DeviceValue
+Value = NodeValue | Pod | Workload | WorkloadValue | LiveObject | InventoryRecord | StorageValue
 
 
 class Decoded(NamedTuple):
@@ -191,7 +189,6 @@ _READERS: Mapping[tuple[str, str], _Reader] = {
     **NODE_DECODERS,
     **WORKLOAD_DECODERS,
     **STORAGE_DECODERS,
-    **DEVICE_DECODERS,
 }
 _DECLARED: _Reader = (msgspec.json.Decoder(wire.NamespaceWire), _declared)
 _OTHERS: Mapping[tuple[bool, bool], _Reader] = {

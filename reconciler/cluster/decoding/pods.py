@@ -27,7 +27,7 @@ from reconciler.cluster.resources import PODS
 from reconciler.manifests.pods.pod_shape import ALWAYS, shape_of
 from reconciler.manifests.pods.pod_spec_wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
 from reconciler.model.nodes import DO_NOT_DISRUPT
-from reconciler.model.pods import FINISHED_PHASES, GeneratedClaim, Pod, PodShape
+from reconciler.model.pods import FINISHED_PHASES, Pod, PodShape
 from reconciler.model.provisioning_requests import CLASS_ANNOTATIONS, CONSUME_ANNOTATIONS
 from reconciler.model.quantity import amount_of
 
@@ -204,8 +204,6 @@ class ShapePool:
         shape = shape_of(
             spec, namespace=namespace, labels=metadata.labels or {}, pod_name=metadata.name, pod_uid=metadata.uid
         )
-        if _has_generated_claims(pod):
-            shape = _with_generated_claims(shape, pod)
         if max(len(self._shapes), len(self._siblings)) > _MOST:
             self._shapes.clear()  # most are of pods that are long gone
             self._siblings.clear()
@@ -236,8 +234,8 @@ def _replica(common: _Written, *own: object) -> Pod:
 
 
 def _likeness(pod: PodWire) -> object | None:
-    """What is equal only for pods of equal shape; None for a pod whose volumes or claims are its own."""
-    if _claims_volumes(pod.spec) or _has_generated_claims(pod):
+    """What is equal only for pods of equal shape; None for a pod whose volumes are its own."""
+    if _claims_volumes(pod.spec):
         return None
     return pod.metadata.labels, _SPEC(pod.spec)
 
@@ -247,31 +245,6 @@ def _claims_volumes(spec: PodSpecWire) -> bool:
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
             return True
     return False
-
-
-def _has_generated_claims(pod: PodWire) -> bool:
-    """Whether its generated claims matter. Not for a pod on a node: its devices are allocated, and its successor gets claims of its
-    own."""
-    return bool(pod.status.resource_claim_statuses) and not pod.spec.node_name
-
-
-def _with_generated_claims(shape: PodShape, pod: PodWire) -> PodShape:
-    """The shape with claims in place of templates. A template stays while no claim was made; if none is needed (a status without a
-    name), it goes too."""
-    names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
-    templates: list[str] = []
-    generated: list[GeneratedClaim] = []
-    for claim in pod.spec.resource_claims or ():
-        template, name = claim.resource_claim_template_name, names.get(claim.name)
-        if template and claim.name not in names:
-            templates.append(template)
-        elif template and name:
-            generated.append(GeneratedClaim(template, name, pod.metadata.uid))
-    return replace(
-        shape,
-        resource_claim_templates=tuple(sorted(templates)),
-        generated_claims=tuple(sorted(generated, key=lambda claim: claim.name)),
-    )
 
 
 _POD_ANNOTATIONS = frozenset({DO_NOT_DISRUPT, *CONSUME_ANNOTATIONS, *CLASS_ANNOTATIONS})

@@ -131,13 +131,6 @@ class NodeClaimWire(Wire, frozen=True):
     status: NodeClaimStatusWire = NodeClaimStatusWire()
 
 
-class GeneratedClaimWire(Wire, frozen=True):
-    """The ResourceClaim made for one of the pod's claims; without a name if none is needed."""
-
-    name: Annotated[str, 1] = ""
-    resource_claim_name: Annotated[str | None, 2] = None
-
-
 class ContainerStatusWire(Wire, frozen=True):
     name: Annotated[str, 1] = ""
     resources: Annotated[ResourcesWire | None, Once(11)] = None
@@ -152,7 +145,6 @@ class PodConditionWire(Wire, frozen=True):
 class PodStatusWire(Wire, frozen=True):
     phase: Annotated[str | None, 1] = None
     nominated_node_name: Annotated[str | None, 11] = None
-    resource_claim_statuses: Annotated[tuple[GeneratedClaimWire, ...] | None, 15] = None
     conditions: Annotated[tuple[PodConditionWire, ...] | None, 2] = None
     container_statuses: Annotated[tuple[ContainerStatusWire, ...] | None, 8] = None
     init_container_statuses: Annotated[tuple[ContainerStatusWire, ...] | None, 10] = None

@@ -1,6 +1,6 @@
 """The embedded cluster's scheduler: binds pending pods where kube-scheduler would, as far as its model in `placement/scheduler` knows.
 
-Of nodes with equal scores it takes the first. It ignores volumes, devices and preemption. Driven by World.
+Of nodes with equal scores it takes the first. It ignores volumes and preemption. Driven by World.
 """
 
 from __future__ import annotations

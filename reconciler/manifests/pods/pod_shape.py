@@ -86,23 +86,7 @@ def shape_of(
         host_ports=_host_ports(spec),
         volume_claims=_volume_claims(spec, pod_name),
         ephemeral_claims=tuple((name, pod_uid) for name in _ephemeral_claims(spec, pod_name)),
-        # A claim that is named twice counts once.
-        resource_claims=tuple(
-            sorted(
-                {
-                    claim.resource_claim_name or claim.name
-                    for claim in spec.resource_claims or ()
-                    if not claim.resource_claim_template_name
-                }
-            )
-        ),
-        resource_claim_templates=tuple(
-            sorted(
-                claim.resource_claim_template_name
-                for claim in spec.resource_claims or ()
-                if claim.resource_claim_template_name
-            )
-        ),
+        claims_devices=bool(spec.resource_claims),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name or "",
         # Admission writes the class's overhead into a pod. Without overhead, the class still has to be applied.

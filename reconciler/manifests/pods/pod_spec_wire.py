@@ -144,9 +144,7 @@ class PodVolumeWire(Wire, frozen=True):
 
 
 class ResourceClaimWire(Wire, frozen=True):
-    name: Annotated[str, 1] = ""
-    resource_claim_name: Annotated[str | None, 3] = None
-    resource_claim_template_name: Annotated[str | None, 4] = None
+    """Only its presence matters."""
 
 
 class SchedulingGateWire(Wire, frozen=True):

@@ -22,7 +22,7 @@ from reconciler.model.buffers import Buffer
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
-from reconciler.model.pods import PodShape, Workload
+from reconciler.model.pods import PodShape, Workload, claims_words
 from reconciler.model.provisioning_requests import (
     ProvisioningClass,
     ProvisioningRequest,
@@ -39,6 +39,8 @@ _NEIGHBOURS = 8
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
 _FOLLOWERS = frozenset({"Buffer", "CapacityBuffer", "NodePool"})
 _ONLY_THERE = "it must be in the cluster already"
+_Shapes = Mapping[ObjectRef, PodShape | None]
+"""What the pods of each declared workload and PodTemplate look like."""
 
 
 def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple[Finding, ...]:
@@ -130,7 +132,7 @@ def references(documents: Iterable[ReadDocument], broken: Collection[ObjectRef] 
         findings.extend(_of_follower(document, known))
         match document.typed:
             case Buffer() as buffer:
-                findings.extend(_of_buffer(document, buffer, known))
+                findings.extend(_of_buffer(document, buffer, known, shapes))
             case ProvisioningRequest() as request:
                 findings.extend(_of_request(document, request, known, classes.get(request.class_name), shapes))
             case _:
@@ -159,17 +161,30 @@ def _of_follower(document: ReadDocument, known: _Known) -> list[Finding]:
     ]
 
 
-def _of_buffer(document: ReadDocument, buffer: Buffer, known: _Known) -> list[Finding]:
-    findings = []
+def _of_buffer(document: ReadDocument, buffer: Buffer, known: _Known, shapes: _Shapes) -> list[Finding]:
+    findings: list[Finding] = []
     if buffer.pod_template is not None:
         template = ObjectRef("", "PodTemplate", buffer.ref.namespace, buffer.pod_template)
-        if template not in known:
-            findings.append(_missing(document, ("spec", "podTemplateRef", "name"), template, known))
-    if buffer.target is not None and buffer.target not in known:
+        findings += _of_pods(document, ("spec", "podTemplateRef", "name"), template, known, shapes)
+    if buffer.target is not None:
         spec = mapping_at(document.document.value, "spec")
         key = "scalableRef" if "scalableRef" in spec else "targetRef"
-        findings.append(_missing(document, ("spec", key, "name"), buffer.target, known))
+        findings += _of_pods(document, ("spec", key, "name"), buffer.target, known, shapes)
+    if buffer.pod_shape is not None and buffer.pod_shape.claims_devices:
+        path = ("spec", "capacity", "pods", "podSpec", "resourceClaims")
+        findings.append(_finding(codes.RESOURCE_CLAIMS, document, path, *claims_words("its own pod spec")))
     return findings
+
+
+def _of_pods(
+    document: ReadDocument, path: Path, target: ObjectRef, known: _Known, shapes: _Shapes
+) -> Iterable[Finding]:
+    """Findings about the object at the path that shows what pods there are to be."""
+    if target not in known:
+        yield _missing(document, path, target, known)
+    shape = shapes.get(target)
+    if shape is not None and shape.claims_devices:
+        yield _finding(codes.RESOURCE_CLAIMS, document, path, *claims_words(target))
 
 
 def _of_request(
@@ -177,13 +192,12 @@ def _of_request(
     request: ProvisioningRequest,
     known: _Known,
     provisioning_class: ProvisioningClass | None,
-    shapes: Mapping[ObjectRef, PodShape | None],
+    shapes: _Shapes,
 ) -> list[Finding]:
-    findings = []
+    findings: list[Finding] = []
     for index, pod_set in enumerate(request.pod_sets):
         template = ObjectRef("", "PodTemplate", request.ref.namespace, pod_set.pod_template)
-        if template not in known:
-            findings.append(_missing(document, ("spec", "podSets", index, "podTemplateRef", "name"), template, known))
+        findings += _of_pods(document, ("spec", "podSets", index, "podTemplateRef", "name"), template, known, shapes)
     defaults = () if provisioning_class is None else provisioning_class.defaults
     findings += _of_reserve(document, replace(request, defaults=defaults), shapes)
     if provisioning_class is not None and provisioning_class.allowed is not None:
@@ -202,9 +216,7 @@ def _of_request(
     return findings
 
 
-def _of_reserve(
-    document: ReadDocument, request: ProvisioningRequest, shapes: Mapping[ObjectRef, PodShape | None]
-) -> Iterable[Finding]:
+def _of_reserve(document: ReadDocument, request: ProvisioningRequest, shapes: _Shapes) -> Iterable[Finding]:
     """Findings about pods that do not tolerate the taint of the nodes made for them."""
     taint = own_taint(request)
     for index, pod_set in enumerate(() if taint is None else request.pod_sets):

@@ -54,10 +54,6 @@ class IndexedProblem:
         self.demands = {demand.ref: demand for demand in problem.demands}
         self.overlays = valid_overlays(problem.overlays, self.pools.values(), self.instance_types.values())
 
-    def asked(self) -> list[tuple[PodShape, int]]:
-        """The shapes of all demands, each with its number of chunks."""
-        return [(group.shape, group.count) for demand in self.demands.values() for group in demand.groups]
-
 
 @dataclass(frozen=True, slots=True)
 class Occupant:
@@ -125,11 +121,6 @@ class CheckedNode:
         """The shapes of its chunks, each object once."""
         return {id(item.shape): item.shape for item in self.occupants if item.is_chunk}.values()
 
-    def pools_and_types(self) -> Iterable[tuple[str, str]]:
-        """The pairs of NodePool and instance type that the node may have, "" for none."""
-        pools, types = self.values(NODEPOOL_LABEL), self.values(INSTANCE_TYPE_LABEL)
-        return ((pool or "", instance_type or "") for pool in pools for instance_type in types)
-
     def hold(self, demands: Mapping[ObjectRef, Demand], holdings: Iterable[Holding]) -> None:
         """Adds chunks to the node."""
         for item in holdings:
@@ -145,23 +136,6 @@ def is_initialized(machine: Machine) -> bool:
     managed = claim is not None or node.label(NODEPOOL_LABEL) is not None
     said = claim is not None and claim.condition("Initialized") == "True"
     return not managed or said or node.label(INITIALIZED_LABEL) == "true"
-
-
-class SampleNodes:
-    """Nodes that are up. From them the checker derives how many devices new nodes will have."""
-
-    def __init__(self, machines: Sequence[Machine]) -> None:
-        self.up: set[str] = set()
-        self._names: dict[tuple[str, str], list[str]] = {}
-        for machine in machines:
-            if machine.node is not None and is_initialized(machine):
-                self.up.add(machine.node.name)
-                key = (machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or "")
-                self._names.setdefault(key, []).append(machine.node.name)
-
-    def names(self, pool: str, instance_type: str) -> Sequence[str]:
-        """The nodes of that NodePool and type."""
-        return self._names.get((pool, instance_type), ())
 
 
 _TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")

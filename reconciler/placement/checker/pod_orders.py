@@ -1,7 +1,7 @@
 """Judges what a rehearsal says of the orders in which pods may come: where each is bound no rule is broken, and nobody waits untold.
 
 The nodes are taken as the rehearsal has them. Which of several possible nodes a pod gets is a matter of kube-scheduler's scores, and is not
-judged: so a wait is known to be one, while that nobody waits is known of the orders that are shown. Volumes and devices are left out.
+judged: so a wait is known to be one, while that nobody waits is known of the orders that are shown. Volumes are left out.
 """
 
 from __future__ import annotations

@@ -12,14 +12,8 @@ from collections.abc import Iterable
 
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.checker.attachments import CheckedVolumes, device_violations
-from reconciler.placement.checker.checked_nodes import (
-    ArrivingNodes,
-    CheckedNode,
-    IndexedProblem,
-    SampleNodes,
-    nodes_there,
-)
+from reconciler.placement.checker.attachments import CheckedVolumes
+from reconciler.placement.checker.checked_nodes import ArrivingNodes, CheckedNode, IndexedProblem, nodes_there
 from reconciler.placement.checker.node_pools import limit_violations, reservation_violations
 from reconciler.placement.checker.node_rules import (
     fit_violations,
@@ -43,7 +37,6 @@ def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
 def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     yield from count_violations(problem, placement)
     arriving = ArrivingNodes(problem)
-    samples = SampleNodes(problem.cluster.machines)
     volumes = CheckedVolumes(problem.cluster.storage)
     planned_nodes = PlannedNodeChecker(problem, volumes)
     nodes = nodes_there(problem, arriving)
@@ -77,7 +70,6 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     yield from volumes.shared_violations(nodes)
     for node in nodes:
         yield from volumes.limit_violations(node)
-    yield from device_violations(problem, samples, nodes)
 
 
 def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str]:

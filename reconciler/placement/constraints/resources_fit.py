@@ -12,7 +12,7 @@ import numpy as np
 
 from reconciler.model.placement import Cause
 from reconciler.model.quantity import CPU, MEMORY, Resources
-from reconciler.placement.arrays import DEVICES, Amounts, Numbers, ResourceColumns, times
+from reconciler.placement.arrays import Amounts, Numbers, ResourceColumns, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import amount_words, listed
@@ -74,7 +74,7 @@ class ResourcesFit(Constraint):
             return words
         (column,) = lacking
         name, has = self._columns.names[column], int(free[row][column])
-        return words if name.startswith(DEVICES) or not has else f"{words}, with {amount_words(name, has)} free"
+        return words if not has else f"{words}, with {amount_words(name, has)} free"
 
 
 def nearest(batch: Batch, free: Amounts) -> tuple[int, dict[int, int]]:

@@ -1,6 +1,7 @@
 """Volumes of pods, judged before anything is placed: where they allow a pod to be, or the reason why it can be nowhere.
 
-They become node requirements and countable resources of the pods' shapes. Only pending pods have any. Judged as kube-scheduler's plugins
+They become node requirements and countable resources of the pods' shapes. Only pending pods have any. Resource claims (Dynamic Resource
+Allocation), which chunks may have too, are not judged: no node takes their pods. Volumes are judged as kube-scheduler's plugins
 VolumeBinding, VolumeZone and VolumeRestrictions do. A bound volume restricts the pod to the volume's node affinity and zone. A claim with
 WaitForFirstConsumer restricts it to where its class may provision a volume, or where a matching one is available. Every other claim must
 be bound first.
@@ -10,19 +11,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from operator import attrgetter
 
 from reconciler.model.attachments import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.demand import ChunkGroup
 from reconciler.model.nodes import Node
-from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.pods import CLAIMS_NOT_JUDGED, NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import ATTACHABLE
-from reconciler.placement.nodes.machines import with_more
-from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.phrases import place_words
 from reconciler.placement.problem import Problem
 from reconciler.placement.requirements import Requirements
@@ -164,36 +163,17 @@ def _labelled_places(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
     return (NodeSelectorTerm(there), NodeSelectorTerm(nowhere))
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """The same problem, with volumes and devices expressed as shapes, labels and resources.
-
-    observed: what new nodes will have, by NodePool and instance type: any number of volumes, as Karpenter has it, and devices.
-    """
-
-    problem: Problem
-    observed: Observed = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
-
-
-def with_volumes(problem: Problem) -> Attached:
-    """Expresses volumes as requirements and resources."""
+def with_volumes(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
+    """The same problem with volumes as requirements and resources, and what was not judged."""
     judge = _Judge(problem)
     # In the order in which pods are placed: a claim for one pod goes to the first.
     order = sorted(problem.demands, key=attrgetter("order"))
     judged = {id(demand): demand.with_shapes(judge.shape) for demand in order}
     problem = replace(problem, demands=[judged[id(demand)] for demand in problem.demands])
     drivers = sorted(judge.drivers)
-    if not drivers:
-        return Attached(problem, assumptions=judge.assumptions())
-    plenty = dict.fromkeys(pool_types_of(problem), _plenty(drivers))
-    view = _with_limits(problem.view, drivers, judge.attached)
-    return Attached(replace(problem, view=view), plenty, judge.assumptions())
-
-
-def pool_types_of(problem: Problem) -> Iterable[PoolType]:
-    """The NodePools and instance types that new nodes may have."""
-    return ((pool.name, item.name) for pool in problem.node_pools for item in problem.instance_types)
+    if drivers:
+        problem = replace(problem, view=_with_limits(problem.view, drivers, judge.attached))
+    return problem, judge.assumptions()
 
 
 class _Judge:
@@ -232,6 +212,8 @@ class _Judge:
         return [str(claim) for claim in claims if claim is not None and claim.is_for_one_pod]
 
     def shape(self, group: ChunkGroup) -> PodShape:
+        if group.shape.claims_devices:
+            return _without_claims(group.shape, f"its pod names {CLAIMS_NOT_JUDGED}")
         if not group.shape.volume_claims:
             return group.shape
         for claim in self._claims_for_one_pod(group.shape):
@@ -323,10 +305,13 @@ def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]
 
 
 def _with_limits(view: ClusterView, drivers: Sequence[str], attached: Mapping[str, Mapping[str, str]]) -> ClusterView:
-    """The nodes with a driver's remaining volumes as a resource: plenty where a node says nothing, be it that it is still to come.
+    """The nodes with a driver's remaining volumes as a resource: plenty where a node says nothing, and on NodeClaims that are launched and
+    have no node yet.
 
     attached: by node, volumes with their drivers."""
     limits = {item.node: dict(item.limits) for item in view.storage.limits}
+    coming = {machine.name for machine in view.machines if machine.node is None}
+    plenty = Resources.of((ATTACHABLE + driver, _UNLIMITED) for driver in drivers)
 
     def left(node: Node) -> Resources:
         own, known = Counter(attached.get(node.name, {}).values()), limits.get(node.name, {})
@@ -337,9 +322,10 @@ def _with_limits(view: ClusterView, drivers: Sequence[str], attached: Mapping[st
     return replace(
         view,
         nodes=tuple(replace(node, allocatable=node.allocatable + left(node)) for node in view.nodes),
-        node_claims=with_more(view, lambda _: _plenty(drivers)),
+        node_claims=tuple(
+            replace(claim, allocatable=claim.allocatable + plenty)
+            if claim.allocatable and claim.name in coming
+            else claim
+            for claim in view.node_claims
+        ),
     )
-
-
-def _plenty(drivers: Iterable[str]) -> Resources:
-    return Resources.of((ATTACHABLE + driver, _UNLIMITED) for driver in drivers)

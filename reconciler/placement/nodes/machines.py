@@ -5,7 +5,7 @@ What a NodeClaim will become, which taints a node keeps, which pods wait for a n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -208,14 +208,3 @@ def _on_its_node(pod: Pod, nodes: Mapping[str, Node]) -> Pod:
     if node is None or pod.deleting or not tolerated(node.taints, pod.shape.tolerations):
         return pod
     return replace(pod, node_name=node.name)
-
-
-def with_more(view: ClusterView, more: Callable[[NodeClaim], Resources]) -> tuple[NodeClaim, ...]:
-    """NodeClaims that are launched and have no node yet get what nobody promises of their nodes. One that has joined reports for itself."""
-    coming = {machine.name for machine in view.machines if machine.node is None}
-    return tuple(
-        replace(claim, allocatable=claim.allocatable + more(claim))
-        if claim.allocatable and claim.name in coming
-        else claim
-        for claim in view.node_claims
-    )

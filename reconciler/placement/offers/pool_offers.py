@@ -20,7 +20,7 @@ from reconciler.model.nodes import (
 from reconciler.model.pods import DaemonSet, HostPort
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.placement.arrays import PLENTY, Amounts, ResourceColumns
+from reconciler.placement.arrays import LARGEST, PLENTY, Amounts, ResourceColumns
 from reconciler.placement.batches import Needs, needs_of
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
@@ -58,12 +58,6 @@ def daemons_of(daemon_sets: Sequence[DaemonSet], columns: ResourceColumns) -> tu
         DaemonPod(item.namespace, item.name, needs_of(item.shape, columns.vector(item.shape.requests)))
         for item in sorted(daemon_sets, key=lambda item: (item.namespace, item.name))
     )
-
-
-PoolType = tuple[str, str]
-"""Names of a NodePool and an instance type."""
-Observed = Mapping[PoolType, Resources]
-"""Resources that nodes of a pool and type are seen to have beyond what the catalog says: devices, volumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +159,8 @@ def pool_offers(
     daemons: Sequence[DaemonPod],
     overlays: Sequence[NodeOverlay],
     columns: ResourceColumns,
-    *,
-    observed: Observed,
 ) -> PoolOffers:
+    """A node to be made attaches any number of volumes, as Karpenter has it."""
     labels = [*pool.template.labels, (NODEPOOL_LABEL, pool.name)]
     if pool.template.node_class is not None:
         labels.append((node_class_label(pool), pool.template.node_class.name))
@@ -175,16 +168,15 @@ def pool_offers(
     rows = offerings.table.matching(template.only(offerings.table.keys))
     added = added_capacity(offerings, overlays, pool, rows)
     prices, priced = adjusted_prices(offerings, overlays, pool)
-    more = [
-        added.get(index, Resources()) + observed.get((pool.name, instance_type.name), Resources())
-        for index, instance_type in enumerate(offerings.types)
-    ]
+    more = [added.get(index, Resources()) for index in range(len(offerings.types))]
+    room = columns.matrix(own + extra for own, extra in zip(offerings.allocatable, more, strict=True))
+    room[:, columns.volumes] = LARGEST
     offers = PoolOffers(
         pool=pool,
         offerings=offerings,
         template=template.without_minimums(),
         rows=rows,
-        room=columns.matrix(own + extra for own, extra in zip(offerings.allocatable, more, strict=True)),
+        room=room,
         daemon_load=np.zeros((len(offerings.types), len(columns.names)), dtype=np.int64),
         overlaid={index: columns.vector(resources) for index, resources in added.items()},
         capacities=tuple(item.capacity + extra for item, extra in zip(offerings.types, more, strict=True)),

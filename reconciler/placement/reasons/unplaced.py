@@ -21,7 +21,6 @@ from reconciler.model.placement import Cause, Unplaced, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.provisioning_requests import ATOMIC_CLASS, RequestKind
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.arrays import DEVICES
 from reconciler.placement.batches import Batch, terms_of
 from reconciler.placement.constraints.domain_counters import Counter, Domain, RuleStanding, TopologyRule
 from reconciler.placement.engine.domains import combinations_of
@@ -126,9 +125,6 @@ def reasons_of(
         found.append(UnplacedReason(Cause.NO_NODE, 1, words, NEAREST))
     elif is_check(demand):
         found.append(UnplacedReason(Cause.NO_NEW_NODES, 1, why_no_new_nodes(demand)))
-    if batch.opens_nodes and _wants_unknown_devices(state, batch):
-        known = "is known where nodes of its NodePool and instance type are up and agree: here of none"
-        found.append(UnplacedReason(Cause.RESOURCE_CLAIMS, 1, f"what devices a new node has {known}", NEAREST))
     return tuple(sorted(found, key=attrgetter("order")))
 
 
@@ -169,13 +165,6 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         yield UnplacedReason(Cause.TOPOLOGY, len(left), words, nearness)
 
 
-def _wants_unknown_devices(state: State, batch: Batch) -> bool:
-    """Whether the batch asks for devices that no new node is known to have."""
-    columns = [number for number, name in enumerate(state.columns.names) if name.startswith(DEVICES)]
-    wanted = [number for number in columns if batch.needs.request[number]]
-    return any(not any((offers.room[:, number] > 0).any() for offers in state.offers) for number in wanted)
-
-
 def is_check(demand: Demand) -> bool:
     """Whether the demand only asks if there is room."""
     return demand.request is not None and demand.request.kind is RequestKind.CHECK
@@ -192,24 +181,22 @@ def why_no_new_nodes(demand: Demand) -> str:
     return "headroom makes no new nodes for this demand now"
 
 
-_OF_DEVICES = ("ResourceClaim", "DeviceClass")
-
-
 def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
     """Where each claim can be used; and whether the pod itself can be in none of those places, so that no other reason counts. A shape
     with an obstacle has no other reason either."""
     if shape.obstacle:
-        return (UnplacedReason(_cause(shape.obstacle), 1, shape.obstacle),), True
+        cause = Cause.RESOURCE_CLAIMS if shape.claims_devices else Cause.VOLUMES
+        return (UnplacedReason(cause, 1, shape.obstacle),), True
     against = [words for claim, places in shape.attachment_places if (words := _against(shape, claim, places))]
     if against:
-        return tuple(UnplacedReason(_cause(words), 1, words) for words in against), True
+        return tuple(UnplacedReason(Cause.VOLUMES, 1, words) for words in against), True
     where = [(claim, place_words(places)) for claim, places in shape.attachment_places]
     if len(where) > 1 and all(map(is_nowhere, shape.attachment_terms)):
         apart = "; ".join(f"{claim} {place}" for claim, place in where)
         return (
             UnplacedReason(Cause.VOLUMES, 1, f"its volumes are in places that have no node in common: {apart}"),
         ), True
-    return tuple(UnplacedReason(_cause(claim), 1, f"{claim} can be used only {place}") for claim, place in where), False
+    return tuple(UnplacedReason(Cause.VOLUMES, 1, f"{claim} can be used only {place}") for claim, place in where), False
 
 
 def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) -> str:
@@ -223,10 +210,6 @@ def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) 
     expressions = [item for term in shape.required_node_terms for item in term.expressions]
     own = asked_at_once(key, shape.node_selector, expressions) or values_words(terms[0].literal.get(key) or Values())
     return f"{claim} can be used only {place_words(places)}, and the pod asks for {own}"
-
-
-def _cause(words: str) -> Cause:
-    return Cause.RESOURCE_CLAIMS if words.startswith(_OF_DEVICES) else Cause.VOLUMES
 
 
 _NEW = -1

@@ -2,7 +2,7 @@
 
 The arrays are made once: nodes as rows, pods that are the same to kube-scheduler as kinds, rules as rows with counters. Which rows a pod has
 is said by the plugins' files in `constraints/`. Then pods of the known kinds come in any order, and are taken back for another one. Left out
-are volumes, devices, preemption and ImageLocality, since the images on nodes are not known. What each container of a pod requests is not
+are volumes, preemption and ImageLocality, since the images on nodes are not known. What each container of a pod requests is not
 known either (see `weighed`). Above 100 nodes kube-scheduler stops when it has found enough that are able. It looks with several threads at
 once, so that which ones it finds is chance; the model looks at one after the other.
 """

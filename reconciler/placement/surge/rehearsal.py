@@ -2,7 +2,7 @@
 
 In the orders that are tried first, pods with many places to go come before those with few. Ties are broken in the worst way there. Then
 come shuffled ones, by fixed seeds. For demands whose pods all find room so far, an order is changed pod by pod as long as that makes
-room scarcer for them. Volumes, devices and preemption are not looked at.
+room scarcer for them. Volumes and preemption are not looked at.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def test_an_object_that_headroom_fails_to_decode_is_a_gap(
 
 
 def test_a_reference_that_headroom_fails_on_concerns_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_document: Any, buffer: Any, _known: Any) -> Any:
+    def broken(_document: Any, buffer: Any, *_known: Any) -> Any:
         if buffer.ref.name == "bad":
             raise ValueError("a planted fault")
         return []

@@ -77,6 +77,14 @@ def test_a_chunk_has_no_volume_claims_and_no_priority() -> None:
     assert demand.groups[0].shape.priority_class_name == ""
 
 
+def test_chunks_with_resource_claims_are_said_to_be_not_judged() -> None:
+    claiming = deployment(pod_shape=replace(shape("2"), claims_devices=True))
+    demand, (finding,) = ask_one(buffer(), workloads=[claiming])
+    assert demand.groups[0].shape.claims_devices
+    assert (finding.code, finding.path) == ("resource-claims", "spec.scalableRef.name")
+    assert finding.message.startswith("Deployment/shop/web names resource claims (Dynamic Resource Allocation)")
+
+
 def test_the_weightier_workloads_buffer_goes_first() -> None:
     gold = deployment("db", pod_shape=replace(shape(), priority_class_name="gold"))
     classes = (PriorityClass("gold", 1000), PriorityClass("usual", 10, global_default=True))

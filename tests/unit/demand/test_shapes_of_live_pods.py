@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.demand.size import Dialect
-from reconciler.model.pods import GeneratedClaim, Pod, Workload
+from reconciler.model.pods import Pod, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Toleration
 from reconciler.model.view import ClusterView
@@ -78,13 +78,11 @@ def test_a_chunk_like_a_live_pod_has_none_of_what_was_made_for_that_pod() -> Non
         shape(labels={"app": "web"}),
         volume_claims=("web-1-scratch",),
         ephemeral_claims=(("web-1-scratch", "uid"),),
-        generated_claims=(GeneratedClaim("gpu", "web-1-gpu-x", "uid"),),
     )
     view = ClusterView(pods=(web_pod(shape=own),))
     demand, _ = ask_one(buffer(), workloads=[selecting()], view=view, dialect=Dialect.CLUSTER_AUTOSCALER)
     chunk = demand.groups[0].shape
-    assert (chunk.volume_claims, chunk.ephemeral_claims, chunk.generated_claims) == ((), (), ())
-    assert chunk.resource_claim_templates == ("gpu",)
+    assert (chunk.volume_claims, chunk.ephemeral_claims) == ((), ())
 
 
 def test_kinds_of_other_projects_may_have_the_names_of_kubernetes_own() -> None:

@@ -142,6 +142,9 @@ DOCUMENTS: Mapping[str, str] = {
     "removed-reason": _pool('{nodes: "1", reasons: [expired]}'),
     "requirement-values": _pool(requirement='{key: cores, operator: Gt, values: ["4", "8"]}'),
     "reserve-not-tolerated": _request(_ATOMIC, more=_annotated("headroom.dev/reserve", '"true"')) + "---\n" + _SHAPE,
+    "resource-claims": _buffer(f"{_TEMPLATE}, replicas: 1")
+    + "---\n"
+    + _SHAPE.replace("{spec: {", "{spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}], "),
     "restricted-label": _pool(requirement="{key: kubernetes.io/hostname, operator: In, values: [node-1]}"),
     "schedule-never-hits": _pool('{nodes: "0", schedule: "0 0 30 2 *", duration: 24h}'),
     "schedule-without-duration": _pool('{nodes: "0", schedule: "0 9 * * mon-fri"}'),

@@ -158,12 +158,10 @@ def test_claims_of_ephemeral_volumes_are_named_after_the_real_pod() -> None:
     assert real.ephemeral_claims == (("web-0-tmp", "uid-0"),)
 
 
-def test_a_resource_claim_that_is_named_twice_is_one_and_a_template_named_twice_makes_two() -> None:
-    claims = [{"name": name, "resourceClaimName": "mine"} for name in ("a", "b")]
-    made = [{"name": name, "resourceClaimTemplateName": "one-gpu"} for name in ("c", "d")]
-    read = shape({"resourceClaims": [*claims, *made]})
-    assert read.resource_claims == ("mine",)
-    assert read.resource_claim_templates == ("one-gpu", "one-gpu")
+def test_resource_claims_of_either_kind_are_noticed() -> None:
+    for source in ("resourceClaimName", "resourceClaimTemplateName"):
+        assert shape({"resourceClaims": [{"name": "gpu", source: "one-gpu"}]}).claims_devices
+    assert not shape({"resourceClaims": []}).claims_devices
 
 
 def test_labels_selectors_and_tolerations_are_carried_over() -> None:

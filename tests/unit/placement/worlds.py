@@ -89,7 +89,7 @@ class World(Problem):
         ]
         lines = [nodes, pods, self.view.daemon_sets, pools, [item.name for item in self.instance_types], *asked]
         view = self.view
-        lines += [view.node_claims, view.storage, view.devices, self.overlays, self.options]
+        lines += [view.node_claims, view.storage, self.overlays, self.options]
         return "\n".join(str(line) for line in lines)
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 - IPython's protocol

@@ -65,6 +65,17 @@ def test_a_booking_stays_when_its_class_becomes_stricter() -> None:
     assert len(shop.held()) == 1
 
 
+def test_a_request_whose_pods_have_resource_claims_is_told_so_and_nothing_is_made() -> None:
+    shop = BatchShop()
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    shop.cluster.apply(pod_template("trainer", resourceClaims=claims))
+    plan = shop.settle(request(class_name=ATOMIC, template="trainer"))
+    assert [(item.code, str(item.ref), item.path) for item in plan.findings] == [
+        ("resource-claims", "ProvisioningRequest/shop/train", "spec.podSets[0].podTemplateRef")
+    ]
+    assert (shop.claims(), shop.conditions()["Provisioned"][0]) == ([], "False")
+
+
 def test_a_request_waits_for_a_template_that_is_missing() -> None:
     shop = BatchShop()
     plan = shop.settle(request(class_name=ATOMIC, template="later"))

@@ -8,24 +8,16 @@ import pytest
 
 from reconciler.model.attachments import (
     NO_PROVISIONER,
-    ClaimSpec,
-    Device,
-    DeviceClass,
-    DeviceRequest,
-    Devices,
     PersistentVolume,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
     Storage,
     StorageClass,
     VolumeClaim,
     VolumeLimits,
 )
-from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL, NodeClaim, Offering
 from reconciler.model.placement import Holding, OccupiedBin, Placement
-from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
@@ -41,10 +33,10 @@ WITH_DATA = replace(shape("100m"), volume_claims=("data",))
 WAITING = StorageClass("gp3", "ebs.csi.aws.com", waits=True)
 
 
-def on_one(storage: Storage = Storage(), devices: Devices = Devices(), *demands: Demand) -> str:  # noqa: B008 - immutable
+def on_one(storage: Storage, *demands: Demand) -> str:
     """What is said when every demand is put on node `one`, in zone-a, beside a pod with the same volume."""
     there = pod("old", node="one", pod_shape=WITH_DATA)
-    view = ClusterView(nodes=(node("one"),), pods=(there,), storage=storage, devices=devices)
+    view = ClusterView(nodes=(node("one"),), pods=(there,), storage=storage)
     holdings = tuple(Holding(item.ref, 0, item.groups[0].count) for item in demands)
     placement = Placement(occupied=(OccupiedBin("one", None, holdings),))
     found = violations(Problem(view, (), (), demands), placement)
@@ -92,14 +84,14 @@ READY = PersistentVolume("ready", (), (), "gp3", 100, ("ReadWriteOnce",))
     ],
 )  # fmt: skip
 def test_a_pod_where_its_volume_cannot_be(storage: Storage, sentence: str) -> None:
-    assert on_one(storage, Devices(), pending("db", WITH_DATA)) == sentence
+    assert on_one(storage, pending("db", WITH_DATA)) == sentence
 
 
 @pytest.mark.parametrize(("controller", "sentence"), [("uid-1", ""), ("uid-0", UNUSABLE), ("", UNUSABLE)])
 def test_a_claim_that_was_not_made_for_the_pod(controller: str, sentence: str) -> None:
     storage = Storage((PersistentVolume("pv"),), (replace(CLAIM, controller=controller),))
     ephemeral = replace(WITH_DATA, ephemeral_claims=(("data", "uid-1"),))
-    assert on_one(storage, Devices(), pending("db", ephemeral)) == sentence
+    assert on_one(storage, pending("db", ephemeral)) == sentence
 
 
 @pytest.mark.parametrize(
@@ -115,7 +107,7 @@ def test_a_claim_that_was_not_made_for_the_pod(controller: str, sentence: str) -
     ],
 )  # fmt: skip
 def test_a_pod_where_its_volume_can_be(storage: Storage) -> None:
-    assert on_one(storage, Devices(), pending("db", WITH_DATA)) == ""
+    assert on_one(storage, pending("db", WITH_DATA)) == ""
 
 
 @pytest.mark.parametrize(
@@ -145,11 +137,8 @@ def test_more_volumes_than_a_node_attaches() -> None:
     claims = tuple(replace(CLAIM, name=name, volume="", bound=False) for name in ("data", "logs"))
     storage = Storage((), claims, (WAITING,), (VolumeLimits("one", (("ebs.csi.aws.com", 1),)),))
     with_logs = replace(WITH_DATA, volume_claims=("logs",))
-    assert (
-        on_one(storage, Devices(), pending("db", with_logs))
-        == "one: 2 volumes of ebs.csi.aws.com are attached, 1 can be"
-    )
-    assert on_one(storage, Devices(), pending("db", WITH_DATA)) == "", "the same volume is attached once"
+    assert on_one(storage, pending("db", with_logs)) == "one: 2 volumes of ebs.csi.aws.com are attached, 1 can be"
+    assert on_one(storage, pending("db", WITH_DATA)) == "", "the same volume is attached once"
 
 
 def test_a_node_that_attaches_too_many_already_takes_other_volumes() -> None:
@@ -157,111 +146,12 @@ def test_a_node_that_attaches_too_many_already_takes_other_volumes() -> None:
     classes = (WAITING, StorageClass("nfs", "nfs.example.com", waits=True))
     limits = VolumeLimits("one", (("ebs.csi.aws.com", 0), ("nfs.example.com", 1)))
     storage = Storage((), (OPEN_CLAIM, logs), classes, (limits,))
-    assert on_one(storage, Devices(), pending("db", replace(WITH_DATA, volume_claims=("logs",)))) == ""
+    assert on_one(storage, pending("db", replace(WITH_DATA, volume_claims=("logs",)))) == ""
 
 
-def on_a_new_node(view: ClusterView, *demands: Demand) -> str:
-    """What is said when every demand is put on a node of NodePool general that is to be made."""
-    pools, types = (node_pool(),), (instance_type(),)
-    plain = [replace(item, groups=(replace(item.groups[0], shape=shape("100m")),)) for item in demands]
-    placement = place(Problem(ClusterView(), pools, types, plain, options=PENDING))
-    return "\n".join(violations(Problem(view, pools, types, demands), placement))
-
-
-def test_more_devices_than_all_nodes_like_a_new_one_have() -> None:
-    def with_gpus(**counts: int) -> Devices:
-        slices = tuple(
-            ResourceSlice(
-                name, "gpu.example.com", name, node=name, devices=tuple(Device(f"gpu-{n}") for n in range(count))
-            )
-            for name, count in counts.items()
-        )
-        two = ResourceClaimTemplate("shop", "two", ClaimSpec((DeviceRequest("gpu", 2),)))
-        return Devices(slices, (DeviceClass("gpu", ('device.driver == "gpu.example.com"',)),), templates=(two,))
-
-    nodes = (node("one"), node("two"))
-    training = pending("train", replace(shape("100m"), resource_claim_templates=("two",)))
-
-    def said(devices: Devices) -> str:
-        return on_a_new_node(ClusterView(nodes=nodes, devices=devices), training)
-
-    assert said(with_gpus(one=2, two=2)) == ""
-    assert said(with_gpus(one=1, two=1)) == "planned-0: 2 devices of gpu are asked for, 1 are free"
-    assert said(with_gpus(one=2, two=3)) == "planned-0: 2 devices of gpu are asked for, 0 are free"
-
-
-GPUS = ResourceSlice("one-gpu", "gpu.example.com", "one", node="one", devices=(Device("gpu-0"),))
-ELSEWHERE = replace(GPUS, name="two-gpu", pool="two", node="two")
-GPU = DeviceClass("gpu", ('device.driver == "gpu.example.com"',))
-CARD = DeviceClass("card", ("device.driver == 'gpu.example.com'",))
-ONE, CARDS = ClaimSpec((DeviceRequest("gpu", 1),)), ClaimSpec((DeviceRequest("card", 1),))
-TEMPLATES = (
-    ResourceClaimTemplate("shop", "one", ONE),
-    ResourceClaimTemplate("shop", "card", CARDS),
-    ResourceClaimTemplate("shop", "two", ClaimSpec((DeviceRequest("gpu", 2),))),
-    ResourceClaimTemplate("shop", "tpu", ClaimSpec((DeviceRequest("tpu", 1),))),
-)
-HAD = ResourceClaim("shop", "had", ONE, (("gpu.example.com", "one", "gpu-0"),))
-AWAY = ResourceClaim("shop", "away", ONE, (("gpu.example.com", "two", "gpu-0"),))
-FREE = ResourceClaim("shop", "free", ONE)
-TOO_MANY = "one: 1 devices of gpu are asked for, 0 are free"
-
-
-def with_claims(*claims: str) -> PodShape:
-    return replace(shape("100m"), resource_claims=claims)
-
-
-def with_templates(*templates: str) -> PodShape:
-    return replace(shape("100m"), resource_claim_templates=templates)
-
-
-@pytest.mark.parametrize(
-    ("devices", "shapes", "sentences"),
-    [
-        (Devices((GPUS,), (GPU,)), [with_templates("one")], []),
-        (Devices((GPUS,), (GPU,)), [with_templates("two")], ["one: 2 devices of gpu are asked for, 1 are free"]),
-        (Devices((GPUS,), (GPU,)), [with_templates("one")] * 2, ["one: 2 devices of gpu are asked for, 1 are free"]),
-        (Devices((GPUS,), (GPU,), (FREE,)), [with_claims("free")], []),
-        (Devices((ELSEWHERE,), (GPU,), (FREE,)), [with_claims("free")], [TOO_MANY]),
-        (Devices((GPUS,), (GPU,), (HAD,)), [with_claims("had")], []),
-        (Devices((GPUS,), (GPU,), (HAD,)), [with_templates("one")], [TOO_MANY]),
-        (
-            Devices((GPUS, ELSEWHERE), (GPU,), (AWAY,)),
-            [with_claims("away")],
-            ["one: the devices of claim shop/away are elsewhere"],
-        ),
-        (Devices((replace(GPUS, slices=2),), (GPU,)), [with_templates("one")], [TOO_MANY]),
-        (Devices((GPUS, replace(GPUS, generation=1, devices=())), (GPU,)), [with_templates("one")], [TOO_MANY]),
-        (
-            Devices((GPUS,), (GPU, CARD)),
-            [with_templates("one"), with_templates("card")],
-            ["one: 2 devices of card and gpu are asked for, 1 are free"],
-        ),
-        (Devices((GPUS,), (GPU,)), [with_templates("gone")], ["one: ResourceClaimTemplate shop/gone does not exist"]),
-        (Devices((GPUS,), (GPU,)), [with_claims("gone")], ["one: ResourceClaim shop/gone does not exist"]),
-        (Devices((GPUS,), (GPU,)), [with_templates("tpu")], ["one: DeviceClass tpu does not exist"]),
-    ],
-)  # fmt: skip
-def test_pods_where_their_devices_cannot_be(devices: Devices, shapes: list[PodShape], sentences: list[str]) -> None:
-    demands = [pending(f"train-{number}", item) for number, item in enumerate(shapes)]
-    assert on_one(Storage(), replace(devices, templates=TEMPLATES), *demands).splitlines() == sentences
-
-
-def test_devices_that_cannot_be_counted_are_passed_over() -> None:
-    """Placement says of them that they are not judged."""
-    shared = replace(GPUS, devices=(Device("gpu-0", simple=False),))
-    for devices in (Devices((shared,), (GPU,)), Devices((replace(GPUS, node=""),), (GPU,))):
-        assert on_one(Storage(), replace(devices, templates=TEMPLATES), pending("train", with_templates("two"))) == ""
-
-
-def test_a_node_to_be_made_has_no_devices_that_are_known() -> None:
-    asked = demand(count=1, pod_shape=shape("100m"))
-    kinds, pools = (instance_type(),), (node_pool(),)
-    placement = place(Problem(ClusterView(), pools, kinds, (asked,)))
-    claiming = replace(asked, groups=(ChunkGroup(with_templates("one"), 1),))
-    view = ClusterView(devices=Devices((GPUS,), (GPU,), templates=TEMPLATES))
-    found = violations(Problem(view, pools, kinds, (claiming,)), placement)
-    assert found == ("planned-0: 1 devices of gpu are asked for, 0 are free",)
+def test_a_pod_with_resource_claims_is_nowhere() -> None:
+    claiming = replace(shape("100m"), claims_devices=True)
+    assert on_one(Storage(), pending("train", claiming)) == "one: its resource claims are not judged"
 
 
 RESERVED = (

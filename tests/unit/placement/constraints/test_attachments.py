@@ -1,5 +1,5 @@
 """Claims that several pods share. Each pod counts its own volumes, which is too strict at worst; a ReadWriteOncePod claim goes to
-the first pod; and where a volume is yet to be made, the plan says that its pods are not judged together.
+the first pod; and where a volume is yet to be made, the plan says that its pods are not judged together. Resource claims are not judged.
 
 The independent checker judges as kube-scheduler does, which attaches a volume once (NodeVolumeLimits).
 """
@@ -66,6 +66,17 @@ def reasons_of(placement: Placement) -> list[str]:
 
 SHARED = Storage((PersistentVolume("pv", driver=EBS),), (bound("data", "pv"),), (), LIMITED_TO_ONE)
 FULL = "node-1 lacks 1 volume of ebs.csi.aws.com"
+
+
+def test_pods_with_resource_claims_are_not_judged_and_take_their_room_once_they_run() -> None:
+    claiming = replace(using("data", cpu="3"), claims_devices=True)
+    placement = placed(SHARED, pending("train", claiming), nodes=(node(),), opening=True)
+    words = "its pod names resource claims (Dynamic Resource Allocation), which headroom does not judge"
+    assert (nodes_of(placement), reasons_of(placement)) == ({}, [words])
+    running = placed(
+        SHARED, pending("web", shape("2")), nodes=(node(),), pods=[pod("train-0", node="node-1", pod_shape=claiming)]
+    )
+    assert reasons_of(running) == ["node-1 lacks 1 CPU, with 1 CPU free"]
 
 
 def test_each_pod_counts_its_own_volumes() -> None:
