@@ -1,17 +1,19 @@
 """What the code answers, in words that stay when its types are renamed. Used by answers.
 
-Only `of_placement` knows the types of `reconciler.model`, and only `of_plan` knows the JSON of a plan. An answer has
+Only `of_placement` and `of_demands` know the types of `reconciler.model`, and only `of_plan` knows the JSON of a plan. An answer has
 two texts, so that a reworded sentence can be told from a changed placement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from json import dumps
 from typing import Any
 
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding
 from reconciler.model.placement import Holding, Placement, PlannedNode
 
 Document = Mapping[str, Any]
@@ -31,6 +33,12 @@ class Answer:
     @property
     def text(self) -> str:
         return f"{self.placed}\n\n{self.said}\n"
+
+    def after(self, other: Answer) -> Answer:
+        """Both in one, the other one's texts first; the figures are this one's."""
+        return replace(
+            self, placed=f"{other.placed}\n\n{self.placed}".strip(), said=f"{other.said}\n\n{self.said}".strip()
+        )
 
 
 Questions = Iterator[tuple[str, Callable[[], Answer]]]
@@ -88,6 +96,21 @@ def _listed(values: Sequence[str]) -> str:
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return " ".join(f"{key}={value}" for key, value in pairs)
+
+
+def of_demands(demands: Iterable[Demand], findings: Iterable[Finding]) -> Answer:
+    """What is asked for, before anything is placed."""
+    asked, said = [], []
+    for item in demands:
+        groups = (f"{group.count} × {_pairs(group.shape.requests.quantities().items())}" for group in item.groups)
+        asked.append(f"{item.ref} asks for {item.desired}: {'; '.join(groups)} | limited by {item.limited_by}")
+        said += [f"{item.ref}: {line}" for line in item.explanation]
+        said += [
+            f"{item.ref}: {condition.type} {condition.status}, {condition.reason}: {condition.message}"
+            for condition in item.conditions
+        ]
+    said += [f"{finding.code} at {finding.path}: {finding.message} {finding.hint}" for finding in findings]
+    return Answer("\n".join(asked), "\n".join(said))
 
 
 _NO_ANSWER = frozenset({"schemaVersion", "revision"})

@@ -27,7 +27,11 @@ RECORD = Path(__file__).with_suffix(".json")
 GROUPS: Mapping[str, Callable[[], Questions]] = {
     "examples": answered_plans.examples,
     "cases/placement": answered_cases.pods,
+    "cases/unplaceable": answered_plans.unplaceable_pods,
+    "cases/buffers": answered_cases.buffers,
     "cases/overlays": answered_cases.overlays,
+    "cases/budgets": answered_plans.budgets,
+    "cases/documents": answered_plans.documents,
     "wide": partial(answered_worlds.generated_worlds, "wide"),
     "crowded": partial(answered_worlds.generated_worlds, "crowded"),
     "markets": partial(answered_worlds.generated_worlds, "markets"),
