@@ -106,8 +106,16 @@ def full_plan() -> Plan:
         now=NOW,
         demands=_demands(),
         node_claims=NodeClaimChanges(
-            create=(NodeClaimCreation("general-headroom-1a2b3c4d5e", planned(Holding(web, 0, 2)), "no free room"),),
-            hold=(NodeClaimAction("general-x", "node-x", "general", "holds chunks", (Holding(web, 0, 1),), 0.2),),
+            create=(
+                NodeClaimCreation(
+                    "general-headroom-1a2b3c4d5e", planned(Holding(web, 0, 2)), "for 2 of CapacityBuffer/shop/web"
+                ),
+            ),
+            hold=(
+                NodeClaimAction(
+                    "general-x", "node-x", "general", "holds 1 of CapacityBuffer/shop/web", (Holding(web, 0, 1),), 0.2
+                ),
+            ),
             release=(NodeClaimAction("general-y", "node-y", "general", "holds nothing", (), 0.4),),
             delete=(NodeClaimAction("batch-z", None, "batch", "released and empty", (), None),),
         ),

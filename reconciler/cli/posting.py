@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from reconciler.cli.options import Amount
 from reconciler.forge import FORGES
 from reconciler.model.errors import FORBIDDEN, Failure, Stalled, Transient
-from reconciler.report.words import listed
+from reconciler.model.refs import listed
 from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def validate_command(
         headroom validate --output github --base origin/main
     """
     from reconciler.manifests.schedule_findings import schedule_findings
-    from reconciler.report.words import listed
+    from reconciler.model.refs import listed
 
     if paths and path:
         raise click.UsageError("PATH and --path both name what to read: give one of them.")

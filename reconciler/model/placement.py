@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import POD_KIND, ObjectRef, abridged, listed
 from reconciler.model.requirements import Requirement, Taint
 
 
@@ -50,9 +50,9 @@ def by_demand(holdings: Iterable[Holding]) -> dict[ObjectRef, int]:
 
 
 def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
-    """`3 of CapacityBuffer/shop/web and 1 of …`, groups of one demand added up."""
-    counts = sorted((str(demand), count) for demand, count in by_demand(holdings).items())
-    return abridged((f"{count:,} of {demand}" for demand, count in counts), most)
+    """`3 of CapacityBuffer/shop/web and Pod/shop/cart-1`, groups of one demand added up."""
+    counts = sorted((str(demand), demand.kind == POD_KIND, count) for demand, count in by_demand(holdings).items())
+    return listed((name if is_pod else f"{count:,} of {name}" for name, is_pod, count in counts), most=most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,16 +22,6 @@ def local_zone(now: datetime) -> tzinfo:
     return zone
 
 
-def listed(parts: Iterable[str], *, most: int | None = None) -> str:
-    """`a`, `a and b`, `a, b and c`. Of more than `most` parts the rest is counted: `a, b and 7 more`."""
-    items = list(parts)
-    if most is not None and len(items) > most:
-        items[most:] = [f"{len(items) - most:,} more"]
-    if len(items) < 2:  # noqa: PLR2004 - one item needs no "and"
-        return "".join(items)
-    return f"{', '.join(items[:-1])} and {items[-1]}"
-
-
 def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str:
     """`2026-11-21 08:00 CET (07:00 UTC)`; only UTC if that is the zone. zone None: the machine's.
 

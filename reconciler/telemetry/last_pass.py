@@ -11,7 +11,7 @@ from typing import Any
 
 from reconciler.model.changes import NOT_WRITTEN, Apply, ApplyStatus, Delete, Outcome, Plan
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.refs import counted
+from reconciler.model.refs import counted, listed
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import BufferPast, FillPoint
 from reconciler.ports import Clock, PassResult
@@ -19,7 +19,6 @@ from reconciler.report.escaping import timestamp
 from reconciler.report.plan.document import money
 from reconciler.report.plan.words import summary, waiting_words
 from reconciler.report.status.document import PassReport, Seen, pass_summary, result_word, write_rows
-from reconciler.report.words import listed
 from reconciler.telemetry.buffers import FillHistory
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics, Problems, problems_of, result_of

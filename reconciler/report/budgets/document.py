@@ -10,11 +10,12 @@ from reconciler.model.changes import BudgetOutcome, ObjectChange, Plan
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.quantity import format_duration
+from reconciler.model.refs import listed
 from reconciler.model.schedules import AllowWindow, PoolBudgets
 from reconciler.model.timelines import BudgetPieces
 from reconciler.report.escaping import members, timestamp, to_json
 from reconciler.report.findings import finding_row
-from reconciler.report.words import listed, moment
+from reconciler.report.words import moment
 
 _ROWS_A_PART = 2000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,12 +12,12 @@ from itertools import groupby
 
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
-from reconciler.model.refs import counted
+from reconciler.model.refs import counted, listed
 from reconciler.model.timelines import UNBOUNDED, BudgetCells
 from reconciler.report.budgets.document import no_pool_words
 from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.findings import finding_lines
-from reconciler.report.words import clock_change_words, listed, moment
+from reconciler.report.words import clock_change_words, moment
 
 MOST_POOLS = 40
 MOST_GRIDS = 12

@@ -11,12 +11,12 @@ from reconciler.model import codes
 from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import ForetoldDrift
-from reconciler.model.refs import ObjectRef, counted
+from reconciler.model.refs import ObjectRef, counted, listed
 from reconciler.report.costs import CostChange, Loss, losing_words, loss_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.room import named_room, room_words
 from reconciler.report.plan.words import SPAN, sample_words
-from reconciler.report.words import NOT_SHOWN, dollars, listed, moment, percent_words, signed_dollars
+from reconciler.report.words import NOT_SHOWN, dollars, moment, percent_words, signed_dollars
 
 _STALLS = "the repository would stall"
 _FIRST_ONE = (

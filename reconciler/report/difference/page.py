@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.nodes import ForetoldDrift
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, listed
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts, loss_words, short_words
 from reconciler.report.difference.difference import Difference
@@ -27,7 +27,15 @@ from reconciler.report.plan.rows import (
 from reconciler.report.plan.words import SPAN, sample_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import Row, amounts_words, change_words, cluster_title, grouped, listed, local_zone, moment
+from reconciler.report.words import (
+    Row,
+    amounts_words,
+    change_words,
+    cluster_title,
+    grouped,
+    local_zone,
+    moment,
+)
 
 _CHUNK = "A chunk is room for one pod that is kept ready; a demand is the buffer or request that asks for it."
 _WORKED_OUT = (

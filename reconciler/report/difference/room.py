@@ -11,11 +11,11 @@ from datetime import datetime, timedelta, tzinfo
 
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.quantity import PODS, Resources, format_amount
-from reconciler.model.refs import ObjectRef, counted
+from reconciler.model.refs import ObjectRef, counted, listed
 from reconciler.model.schedules import WEEKDAYS
 from reconciler.model.timelines import HOUR, DemandCost, SteadyState
 from reconciler.report.costs import CostChange
-from reconciler.report.words import listed, moment
+from reconciler.report.words import moment
 
 _DAYS = (*WEEKDAYS[1:], WEEKDAYS[0])
 _MOST_NAMED = 3

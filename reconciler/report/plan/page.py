@@ -9,7 +9,7 @@ from datetime import tzinfo
 from reconciler.model.changes import Action, ChangeSet, DemandOutcome, NodeClaimCreation, Outcome, PendingOutcome, Plan
 from reconciler.model.demand import Keeper
 from reconciler.model.placement import UnplacedReason
-from reconciler.model.refs import POD_KIND, counted
+from reconciler.model.refs import POD_KIND, counted, listed
 from reconciler.model.timelines import CapacityTimeline, Spending
 from reconciler.report.costs import cost_parts
 from reconciler.report.escaping import terminal_lines
@@ -49,7 +49,6 @@ from reconciler.report.words import (
     dollars,
     hourly,
     keeper_words,
-    listed,
     local_zone,
     moment,
     short_revision,
@@ -260,8 +259,7 @@ class LeftOver:
     @property
     def title(self) -> str:
         """`Pod/shop/a and Pod/shop/b`, the first few by name."""
-        rest = len(self.names) - MOST_NAMES
-        return listed([*self.names[:MOST_NAMES], *([f"{counted(rest, 'more pod')}"] if rest > 0 else [])])
+        return listed(self.names, most=MOST_NAMES)
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from reconciler.model.findings import Finding
 from reconciler.report.budgets.document import changing_local_budgets, validity, written_and_compiled
 from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines
 from reconciler.report.findings import finding_words, words_lines
-from reconciler.report.plan.words import held, made_by_words, node_name, offered, static_words, value
+from reconciler.report.plan.words import node_name, offered, static_words, value
 from reconciler.report.words import Row, hourly
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}
@@ -130,17 +130,14 @@ def creation_row(creation: NodeClaimCreation, sign: str = "+", domains: str = ""
         "sign": sign,
         "name": creation.name,
         "what": offered(creation),
-        "why": f"NodePool {planned.node_pool}{within}, for {held(planned.holdings)}{made_by_words(creation)}",
+        "why": f"NodePool {planned.node_pool}{within}, {creation.reason}",
         "fields": [],
     }
 
 
 def action_row(action: NodeClaimAction, sign: str) -> Row:
     price = "" if action.price is None else hourly(action.price)
-    holds = f"for {held(action.holdings)}" if action.holdings else ""
-    # The reason of a node that stays repeats what it holds.
-    why = holds if holds and sign == "=" else "; ".join(filter(None, (holds, action.reason)))
-    return {"sign": sign, "name": node_name(action), "what": price, "why": why, "fields": []}
+    return {"sign": sign, "name": node_name(action), "what": price, "why": action.reason, "fields": []}
 
 
 def object_row(change: ObjectChange) -> Row:

@@ -20,13 +20,13 @@ from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Cause, Holding, UnplacedReason, by_demand
+from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
-from reconciler.model.refs import POD_KIND, ObjectRef, counted
+from reconciler.model.refs import POD_KIND, ObjectRef, counted, listed
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
 from reconciler.report.escaping import visible
-from reconciler.report.words import change_words, dollars, hourly, listed, moment
+from reconciler.report.words import change_words, dollars, hourly, moment
 
 _RESERVED = "reserved"
 
@@ -60,16 +60,6 @@ AT_THIS_INSTANT = (
     f"at the price of this instant: --cost computes what schedules and requests ask for over the coming {SPAN}"
 )
 _MOST_NAMED = 3
-
-
-def held(holdings: Iterable[Holding]) -> str:
-    """`3 of CapacityBuffer/shop/web and Pod/shop/cart-1`; at most three demands by name."""
-    counts = by_demand(holdings)
-    parts = [str(ref) if ref.kind == POD_KIND else f"{count} of {ref}" for ref, count in counts.items()]
-    if len(parts) > 4:  # noqa: PLR2004 - a line on a phone holds about three names
-        rest = "pods" if all(ref.kind == POD_KIND for ref in list(counts)[3:]) else "demands"
-        parts = [*parts[:3], f"{len(parts) - 3} more {rest}"]
-    return listed(parts)
 
 
 def demand_facts(outcome: DemandOutcome) -> list[str]:
@@ -133,11 +123,6 @@ def offered(creation: NodeClaimCreation) -> str:
     zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
     price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
     return f"{' or '.join(planned.capacity_types)} in {zones}: {types}, {price}"
-
-
-def made_by_words(creation: NodeClaimCreation) -> str:
-    """`, made by Karpenter`; "" for a node that headroom makes itself."""
-    return f", made by {creation.made_by}" if creation.made_by else ""
 
 
 def node_name(action: NodeClaimAction) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.model.placement import by_demand
 from reconciler.model.quantity import format_duration
-from reconciler.model.refs import counted
+from reconciler.model.refs import counted, listed
 from reconciler.model.timelines import BufferPast, FillPoint, NodeState, StandingNode
 from reconciler.report.drawing.svg import Drawing, width_of
 from reconciler.report.escaping import timestamp
@@ -30,7 +30,7 @@ from reconciler.report.status.words import (
     tile,
     why_of,
 )
-from reconciler.report.words import cluster_title, dollars, listed
+from reconciler.report.words import cluster_title, dollars
 
 WIDE, NARROW = 1100, 358
 """Widths of pictures in pixels: each page has both, and shows the one that fits."""

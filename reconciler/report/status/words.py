@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.model.demand import REQUEST_KIND
-from reconciler.model.refs import counted
+from reconciler.model.refs import counted, listed
 from reconciler.report.status.document import ATTENTION
-from reconciler.report.words import dollars, listed
+from reconciler.report.words import dollars
 
 Row = Mapping[str, Any]
 MOST_NAMED = 2

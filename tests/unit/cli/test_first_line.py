@@ -244,7 +244,7 @@ def test_all_of_it_is_on_one_page_that_the_comment_links(tmp_path: Path) -> None
     assert "… and 10 more." in comment
     assert all(f"CapacityBuffer/shop/{name}<" in page.read_text() for name in names)
     tables = re.sub(r"<svg.*?</svg>", "", page.read_text(), flags=re.DOTALL)
-    assert not re.search(r"and [\d,]+ more<", tables)
+    assert "… and" not in tables
     refused = CliRunner().invoke(application, [*words[:-1], str(tmp_path / "nowhere" / "report.html")])
     assert "report.html: cannot be written (No such file or directory)" in str(refused.exception)
 

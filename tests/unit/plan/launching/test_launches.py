@@ -88,7 +88,7 @@ def test_a_node_is_made_by_all_whom_its_demands_rely_on_and_by_headroom_if_one_r
 
 def test_the_reason_says_what_it_is_for() -> None:
     (creation,) = creations([planned(chunks(2), chunks(1, "db"))], ())
-    assert creation.reason == "for 1 of CapacityBuffer/shop/db, 2 of CapacityBuffer/shop/web"
+    assert creation.reason == "for 1 of CapacityBuffer/shop/db and 2 of CapacityBuffer/shop/web"
 
 
 # What is said of a launch that gave no node, by what comes of its chunks.

@@ -13,7 +13,6 @@ from reconciler.model.changes import (
     Action,
     DemandOutcome,
     NodeClaimChanges,
-    NodeClaimCreation,
     ObjectChange,
     PendingOutcome,
     Plan,
@@ -22,6 +21,7 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import WaitingDeletions
+from reconciler.plan.bins import creations
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import pending_words, plan_page
 from reconciler.report.plan.rows import page_text
@@ -60,9 +60,7 @@ def what_if() -> Plan:
             *(outcome(f"gpu-{number}", FULL, LIMIT) for number in range(5)),
             outcome("db", UnplacedReason(Cause.VOLUMES, 1, "PersistentVolumeClaim/shop/data does not exist")),
         ),
-        node_claims=NodeClaimChanges(
-            create=tuple(NodeClaimCreation(f"general-{n}", node, "") for n, node in enumerate((nodes[0], larger)))
-        ),
+        node_claims=NodeClaimChanges(create=creations((nodes[0], larger), ())),
         pending=PendingOutcome(placed_on_existing=2, placed_on_new=6, unplaced=6),
         include_pending=True,
     )
@@ -78,7 +76,7 @@ def test_what_would_be_launched_and_who_is_left() -> None:
         "",
         "Pending pods that cannot be placed (2)",
         (
-            "  Pod/shop/gpu-0, Pod/shop/gpu-1, Pod/shop/gpu-2 and 2 more pods: 5 pods; "
+            "  Pod/shop/gpu-0, Pod/shop/gpu-1, Pod/shop/gpu-2 and 2 more: 5 pods; "
             "node-1 lacks 200m CPU (node full: 3 nodes); NodePool gpu is at its nvidia.com/gpu limit of 2"
         ),
         "  Pod/shop/db: 1 pod; PersistentVolumeClaim/shop/data does not exist",
@@ -86,7 +84,7 @@ def test_what_would_be_launched_and_who_is_left() -> None:
     ]
     assert "14 pending pods: 2 fit existing nodes, 6 would go on 2 new nodes at $0.6000/h, 6 cannot be placed." in text
     assert "2 nodes to create; 2 of the nodes to create only as a what-if for pending pods." in text
-    assert "for Pod/shop/web-0, Pod/shop/web-1, Pod/shop/web-2 and 2 more pods" in text
+    assert "for Pod/shop/web-0, Pod/shop/web-1, Pod/shop/web-2 and 2 more" in text
 
 
 def test_what_a_reservation_holds_is_paid_for() -> None:

@@ -182,7 +182,9 @@ PLAN = Plan(
     revision=None,
     now=NOW,
     demands=(OUTCOME,),
-    node_claims=NodeClaimChanges(create=(NodeClaimCreation("new-1", planned(Holding(buffer_ref(), 0, 4)), ""),)),
+    node_claims=NodeClaimChanges(
+        create=(NodeClaimCreation("new-1", planned(Holding(buffer_ref(), 0, 4)), "for 4 of CapacityBuffer/shop/web"),)
+    ),
     occupied=(OccupiedBin("node-1", None, (Holding(buffer_ref(), 0, 2),)),),
 )
 
