@@ -17,7 +17,7 @@ from typing import Annotated, Any, Self, TypeVar, TypeVarTuple
 import msgspec
 
 from reconciler.model.errors import Invalid
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import ObjectRef
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Unreadable = msgspec.ValidationError
@@ -126,17 +126,15 @@ def record_name(namespace: str, name: str) -> str:
 
 
 class Departure(Record, frozen=True):
-    """Chunks leave a held node for cheaper room, or a node's pods may move to held nodes. since: when that began; until: how long no chunks
-    come to the node. saves: USD an hour, once Karpenter has consolidated the node. claims: the NodeClaims made for the chunks. admits: the
-    held nodes that are open to the pods, without the taint of held nodes. rooms: those of the claims that are for the pods; empty and
-    protected until Karpenter has moved them there."""
+    """Chunks leave a held node for cheaper room. since: when that began; until: how long no chunks come to the node. saves: USD an hour, once
+    Karpenter has consolidated the node. claims: the NodeClaims made for the chunks. rooms: those of the claims that are for the pods; empty
+    and protected until Karpenter has moved them there."""
 
     node: str
     since: Moment
     until: Moment
     saves: float
     claims: tuple[str, ...] = ()
-    admits: tuple[str, ...] = ()
     rooms: tuple[str, ...] = ()
 
     def is_under_way(self, now: datetime) -> bool:
@@ -146,10 +144,8 @@ class Departure(Record, frozen=True):
     @property
     def words(self) -> str:
         """What happens, and what it saves: `chunks leave NODE for cheaper room, which saves …`."""
-        does = f"chunks leave {self.node} for cheaper room"
-        if self.admits:
-            does = f"pods of {self.node} may move to {abridged(self.admits, 3)}, which {'have' if len(self.admits) > 1 else 'has'} room beside the chunks"
-        return f"{does}, which saves ${self.saves:,.2f}/h once Karpenter has consolidated the node"
+        saves = f"which saves ${self.saves:,.2f}/h once Karpenter has consolidated the node"
+        return f"chunks leave {self.node} for cheaper room, {saves}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,6 @@ from reconciler.plan.holding.consolidation import (
     DEPARTURES_KEY,
     departure_records,
     is_serving,
-    opened,
     rooms,
     with_claims,
 )
@@ -227,7 +226,6 @@ def _held(
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
         leaving=frozenset(item.name for item in bins if item.name in facts.leaving and is_awaiting(item)),
-        opened=opened(bins, facts.departures, facts.cluster_now),
         rooms=waiting,
         price_of=prices.of,
         blocked=blocked,

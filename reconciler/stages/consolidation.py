@@ -2,23 +2,18 @@
 
 Of placeholders a few placements are tried, and the last good one is kept. Of the others two placements judge one node, and one node is left
 in a pass.
-
-If none can be left, held nodes are opened to the pods of another node that they have room for beside their chunks, so that Karpenter can
-consolidate that node. Karpenter knows nothing of chunks, and other nodes' pods may come there as well. So placements judge first whether the
-chunks keep their room whichever nodes Karpenter consolidates, and judge again in each pass.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from reconciler.model.placement import Holding, Placement
-from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Departure
 from reconciler.model.schedules import Edge
@@ -30,14 +25,12 @@ from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
 from reconciler.plan.facts import rejections
 from reconciler.plan.holding.consolidation import (
-    ALONE,
     PATIENCE,
     Candidate,
     ConsolidationRules,
     LeastPrices,
     Savings,
     candidates,
-    is_guest,
     pods_by_node,
 )
 from reconciler.plan.holding.vacating import (
@@ -48,7 +41,7 @@ from reconciler.plan.holding.vacating import (
     with_starting_nodes,
 )
 from reconciler.plan.launching.caps import capped_nodes
-from reconciler.stages.moved_pods import Moved, Opening, chunks_as_pods, moving, without_pods
+from reconciler.stages.moved_pods import Moved, chunks_as_pods, moving, without_pods
 from reconciler.stages.placement import broken_rules
 from reconciler.stages.state import PassState, Rules
 
@@ -178,42 +171,25 @@ class Consolidate:
         """The state with the placement that leaves a node, or else the same placement."""
         if not state.is_whole or state.settled or state.include_pending or not state.demands:
             return state
-        if not state.placement.occupied and not state.departures:
+        if not state.placement.occupied:
             return state  # no node holds anything
         watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
         savings = savings_of(state, self.rules.consolidation, self.cache)
-        pods = savings.pods
         cache = self.cache.of("consolidating", answers=_KEPT)
-        opening = Opening(state, bins, pods, savings.shapes, cache)
-        state = opening.judged_again()
         settling = any(item.pods or (item.chunks and not item.says_what_it_holds) for item in bins)
         if state.placement.planned or settling:
             return state  # chunks on the move settle first; that change starts another pass
-        starting = with_starting_nodes(bins)
-        state, turns = self._candidates(state, bins, pods, is_left_by_chunks, savings.price_if_possible, starting)
+        state, turns = self._candidates(state, bins, savings)
         for candidate in turns:
             left = self._left(state, candidate, bins, savings, cache)
             if left is not None:
                 return left
-        if starting:
-            return state
-        state, guests = self._candidates(state, bins, pods, is_guest, savings.price)
-        return replace(opening, state=state).opened(guests)
+        return state
 
-    def _candidates(
-        self,
-        state: PassState,
-        bins: Sequence[Bin],
-        pods: Mapping[str, tuple[Pod, ...]],
-        may_be_left: Callable[[Bin], bool],
-        price_of: Callable[[Bin], float | None],
-        starting: frozenset[str] = frozenset(),
-    ) -> tuple[PassState, list[Candidate]]:
-        """The nodes that this pass judges, and the state with an edge at which another pass looks at those whose time has not come.
-
-        starting: NodePools whose nodes are left alone.
-        """
+    def _candidates(self, state: PassState, bins: Sequence[Bin], savings: Savings) -> tuple[PassState, list[Candidate]]:
+        """The nodes that this pass judges, and the state with an edge at which another pass looks at those whose time has not come."""
+        starting = with_starting_nodes(bins)
         waiting, next_look = candidates(
             bins,
             (pool for pool in state.effective.node_pools if pool.name not in starting),
@@ -221,14 +197,14 @@ class Consolidate:
             state.cluster_now,
             staying=self._staying(state, bins),
             known=state.departures,
-            price_of=lambda item: price_of(item) if may_be_left(item) else None,
-            pods=pods,
+            price_of=lambda item: savings.price_if_possible(item) if is_left_by_chunks(item) else None,
+            pods=savings.pods,
         )
         looks = [] if next_look is None else [next_look]
         turn = int(state.cluster_now.timestamp() / _TURN.total_seconds())
         # As long as nothing changes, each has its turn once. No change would start the passes for that.
         seen = (tuple(item.bin.name for item in waiting), state.placement.occupied, state.prepared.room.pods)
-        first = self.cache.once(f"first turn of {may_be_left.__name__}", seen, lambda: turn)
+        first = self.cache.once("first turn", seen, lambda: turn)
         if (MOST_TRIALS - 1) * (turn - first + 1) < min(len(waiting) - 1, _MOST_TURNS):
             looks.append(datetime.fromtimestamp((turn + 1) * _TURN.total_seconds(), UTC))
         if looks:
@@ -241,14 +217,11 @@ class Consolidate:
         return state, [*dearest, *(others[begin:] + others[:begin])[: MOST_TRIALS - 1]]
 
     def _staying(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
-        """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers, and for a minute
-        those that have been opened."""
+        """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers."""
         options = state.prepared.options
         requests = {demand.ref for demand in state.demands if demand.request is not None}
         booked = {item.name for item in bins if any(part.demand in requests for part in item.chunks)}
-        since = state.cluster_now - ALONE
-        is_open = {name for item in state.departures if item.since <= since for name in item.admits}
-        return options.leaving | (options.keeping - is_open) | state.prepared.suspended | booked
+        return options.leaving | options.keeping | state.prepared.suspended | booked
 
     def _left(
         self, state: PassState, candidate: Candidate, bins: Sequence[Bin], savings: Savings, cache: Cache
@@ -269,8 +242,7 @@ class Consolidate:
         now = state.cluster_now
         departure = Departure(name, now, now + candidate.wait + PATIENCE, saved)
         prepared = replace(state.prepared, options=replace(options, leaving=options.leaving | {name}))
-        known = (item for item in state.departures if name not in item.admits)
-        return replace(state, placement=trial, prepared=prepared, departures=(*known, departure))
+        return replace(state, placement=trial, prepared=prepared, departures=(*state.departures, departure))
 
     def _without_chunks(
         self,

@@ -4,7 +4,7 @@
 - Pods of nodes that are being deleted need another place, where nodes are planned for pods too.
 - Nodes that expire soon or are to be replaced take no more chunks.
 - Capacity that is booked stays where it is, and its nodes are not replaced meanwhile. So does what suspended buffers hold.
-- Held nodes that are not ready for a moment, or are open to pods, keep their chunks and take no others.
+- Held nodes that are not ready for a moment keep their chunks and take no others.
 - Offerings of which a launch has just failed are left alone for a while.
 
 Demand is that of schedules first, then of buffers, requests and pods that wait.
@@ -42,7 +42,7 @@ from reconciler.placement.cache import Cache
 from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
-from reconciler.plan.holding.consolidation import departures, opened, rooms
+from reconciler.plan.holding.consolidation import departures, rooms
 from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins
 from reconciler.plan.launching.back_offs import BackOffRules, launch_record
 from reconciler.plan.objects.prune import let_down
@@ -125,7 +125,7 @@ class Prepare:
         waiting = briefly_not_ready(bins, now, self.not_ready_grace, for_ever=suspended.only)
         return ChangingNodes(
             leaving.names.union((item.node for item in under_way), kept_free),
-            waiting.names | opened(bins, departing, now),
+            waiting.names,
             suspended.some,
             departing,
             leaving.findings,

@@ -66,8 +66,7 @@ def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView | 
 def _departures(plan: Plan, now: datetime) -> Iterator[Event]:
     for left in plan.departures:
         if left.since == now:
-            reason = "AdmittedToHeldNodes" if left.admits else "LeftForCheaperRoom"
-            yield Event(node_ref(left.node), NORMAL, reason, left.words)
+            yield Event(node_ref(left.node), NORMAL, "LeftForCheaperRoom", left.words)
 
 
 def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:

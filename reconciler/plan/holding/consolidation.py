@@ -1,10 +1,8 @@
 """Held nodes that become smaller: which are worth leaving for cheaper room, and which chunks are on their way off one.
 
 Karpenter does not consolidate a node that headroom protects. So headroom looks itself whether the node's pods and chunks can be had for
-less. It then makes the cheaper room for the chunks and releases the node, and Karpenter moves the pods. Nor does Karpenter move pods to a held
-node. So headroom looks too whether another node's pods fit there beside the chunks, and opens held nodes to them for a time. The limits are
-Karpenter's own: `consolidationPolicy`, `consolidateAfter` and the budgets for Underutilized and Empty. One node of a NodePool is left at a
-time.
+less. It then makes the cheaper room for the chunks and releases the node, and Karpenter moves the pods. The limits are Karpenter's own:
+`consolidationPolicy`, `consolidateAfter` and the budgets for Underutilized and Empty. One node of a NodePool is left at a time.
 """
 
 from __future__ import annotations
@@ -34,11 +32,6 @@ PATIENCE = timedelta(minutes=30)
 """How long Karpenter may take, beyond `consolidateAfter`, to consolidate a node that chunks have left."""
 BUSY = timedelta(minutes=10)
 """How long no other node of the NodePool is left meanwhile. By then a busy Karpenter has taken the node, or has other reasons."""
-ALONE = timedelta(minutes=1)
-"""The same after nodes were opened: mostly Karpenter has moved the pods by then, or does not look for minutes."""
-OPEN = timedelta(minutes=7)
-"""How long held nodes are open to the pods of another. Karpenter looks when pods or nodes have come or gone, but not when a taint has (state's
-triggerConsolidationOnChange), or else after five minutes, and makes sure for 15 seconds more."""
 REST = timedelta(hours=24)
 """How long a node that Karpenter has not consolidated is not left again."""
 
@@ -144,7 +137,7 @@ def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
             continue
         failed = machine.is_held and "NodeClaim" not in view.unread and not claims.issuperset(known.claims)
         came = any(pod.created is not None and pod.created > known.since for pod in pods.get(name, ()))
-        if not failed and (known.admits or machine.is_held or not came):
+        if not failed and (machine.is_held or not came):
             found.append(known)
     return tuple(found)
 
@@ -158,9 +151,7 @@ def with_claims(
     for item in created:
         for_pods.setdefault(item.planned.holdings[0].demand.name, []).append(item.name)
     return tuple(
-        item
-        if item.since != now or item.admits
-        else item.but(claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
+        item if item.since != now else item.but(claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
         for item in known
     )
 
@@ -201,7 +192,7 @@ def candidates(
     now: by the cluster's clock. staying: nodes that must not be left. known: departures that are under way or have failed lately. price_of: a
     node's price if the node may be left, and leaving it may be worth it. pods: as of `pods_by_node`.
     """
-    busy = {item.node: min(item.until, item.since + (ALONE if item.admits else BUSY)) for item in known}
+    busy = {item.node: min(item.until, item.since + BUSY) for item in known}
     tried = {item.node for item in known}.union(staying)
     states = pool_states(bins)
     found: list[Candidate] = []
@@ -230,19 +221,6 @@ def candidates(
         if len(found) > before:  # what they need may be room that has not rested yet
             looks += [rested for item in own if (rested := unchanged_since(item) + wait) > now]
     return found, min(looks, default=None)
-
-
-def is_guest(item: Bin) -> bool:
-    """Whether it holds no chunks, and Karpenter may consolidate it, so that its pods may come to held nodes."""
-    ready = item.node is not None and item.node.ready and not item.is_on_its_way
-    kept = item.is_held or item.is_protected or item.is_reserved
-    return ready and item.in_use and not (item.chunks or item.watched or item.pods or item.is_going or kept)
-
-
-def opened(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> frozenset[str]:
-    """Held nodes that are open to the pods of another node. Once Karpenter takes that one, they are closed to all others."""
-    there = {item.name for item in bins if not item.is_going}
-    return frozenset(name for item in known if item.node in there and item.is_under_way(now) for name in item.admits)
 
 
 def rooms(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> frozenset[str]:

@@ -51,22 +51,20 @@ def holds(
     now: datetime,
     node_pools: Mapping[str, NodePool],
     leaving: frozenset[str],
-    opened: frozenset[str] = frozenset(),
     rooms: frozenset[str] = frozenset(),
     price_of: PriceOf,
     blocked: bool,
 ) -> Holds:
     """What to protect, release and delete. Nodes that Karpenter did not make, and nodes on their way out, are left alone.
 
-    leaving: bins that chunks had to leave, while the nodes that take their chunks are not there yet: they stay protected. opened: held
-    nodes to which Karpenter may move pods at present. rooms: nodes that wait for pods, protected and without a taint. blocked: nothing is
-    released or deleted.
+    leaving: bins that chunks had to leave, while the nodes that take their chunks are not there yet: they stay protected. rooms:
+    nodes that wait for pods, protected and without a taint. blocked: nothing is released or deleted.
     """
     own = [item for item in bins if item.is_karpenters and not item.is_going]
     held = tuple(
         _hold(item, price_of, closed=closed)
         for item in own
-        if item.chunks and not _is_up_to_date(item, closed=(closed := _is_to_be_closed(item, opened)))
+        if item.chunks and not _is_up_to_date(item, closed=(closed := _is_to_be_closed(item)))
     )
     free = [item for item in own if not item.chunks and not item.pods and item.name not in rooms]
     waiting = [item for item in free if item.name in leaving and item.is_held]
@@ -93,9 +91,9 @@ def _is_up_to_date(item: Bin, *, closed: bool) -> bool:
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
 
 
-def _is_to_be_closed(item: Bin, opened: frozenset[str]) -> bool:
+def _is_to_be_closed(item: Bin) -> bool:
     """A reserved node gets no held taint, which would only keep away the pods that it is for."""
-    return not (item.is_served_elsewhere or item.is_reserved or item.name in opened)
+    return not (item.is_served_elsewhere or item.is_reserved)
 
 
 def _hold(item: Bin, price_of: PriceOf, *, closed: bool) -> NodeClaimAction:

@@ -225,22 +225,20 @@ def test_a_window_that_blocks_empty_nodes_blocks_deletions_while_it_is_open() ->
     assert len(held(view, pool=replace(NEVER, budgets=(weekdays,))).delete) == 1
 
 
-# Which held nodes may be left while another one of their NodePool is on its way out, or open to pods.
+# Which held nodes may be left while another one of their NodePool is on its way out.
 
 LATER = NOW + timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
-    ("admits", "seconds", "may_be_left"),
-    [((), 599, False), ((), 600, True), (("node-3",), 59, False), (("node-3",), 60, True)],
-    ids=["a node is being left", "Karpenter has not taken it for ten minutes", "a node is open", "for a minute"],
+    ("seconds", "may_be_left"),
+    [(599, False), (600, True)],
+    ids=["a node is being left", "Karpenter has not taken it for ten minutes"],
 )
-def test_another_node_waits_for_it_and_not_for_ever(
-    admits: tuple[str, ...], seconds: int, *, may_be_left: bool
-) -> None:
+def test_another_node_waits_for_it_and_not_for_ever(seconds: int, *, may_be_left: bool) -> None:
     view = together(with_node("node-1", HELD), with_node("node-2"))
     since = LATER - timedelta(seconds=seconds)
-    known = Departure("node-2", since, since + timedelta(minutes=30), 0.1, admits=admits)
+    known = Departure("node-2", since, since + timedelta(minutes=30), 0.1)
     found, next_look = candidates(
         *(all_bins(view, occupied(node_1=[chunks()])), [node_pool()], view, LATER),
         staying=(),
