@@ -89,20 +89,6 @@ def test_the_inventory_is_in_the_namespace_of_the_pod() -> None:
     assert settings.inventory.namespace == "platform"
 
 
-def test_an_overlay_moves_everything_into_its_namespace(tmp_path: Path) -> None:
-    kubectl = program("kubectl", install="kubectl")
-    shutil.copytree(CONFIG, tmp_path / "config")
-    (tmp_path / "overlay").mkdir()
-    (tmp_path / "overlay" / "kustomization.yaml").write_text(
-        "namespace: capacity\nresources: [../config/deploy]\ntransformers: [../config/own-names]\n"
-    )
-    done = subprocess.run([kubectl, "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, check=True)
-    documents = list(yaml.safe_load_all(done.stdout))
-    assert "headroom-system" not in done.stdout
-    assert {document["metadata"].get("namespace", "capacity") for document in documents} == {"capacity"}
-    assert {document["kind"] for document in documents} >= {"Deployment", "Role", "RoleBinding", "ConfigMap"}
-
-
 def test_the_documented_overlay_sets_image_and_repository_and_brings_the_token(tmp_path: Path) -> None:
     kubectl = program("kubectl", install="kubectl")
     page = (CONFIG.parent / "docs" / "operations.md").read_text(encoding="utf-8")

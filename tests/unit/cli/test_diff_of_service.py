@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.embedded import workload
 from tests.manifests import schedule
 from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer, node
 
@@ -191,20 +189,6 @@ def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
         "of 20 chunks, 16 with room for balloon pods that do not run yet, 4 without a place"
     )
     assert plan["nodeClaims"]["create"] == []
-
-
-def test_information_is_no_warning(folders: Folders) -> None:
-    """It said to look at the warnings, and there were none."""
-    of_web = buffer().replace(
-        "podTemplateRef: {name: web}", "scalableRef: {apiGroup: apps, kind: Deployment, name: web}"
-    )
-    sized = of_web.replace("replicas: 20", 'percentage: 10, limits: {cpu: "3"}')
-    after = START | {"web.yaml": sized, "pods.yaml": json.dumps(workload(replicas=0, cpu="1"))}
-    found = folders.document(after)["changes"]["findings"]["new"]
-    assert {item["severity"] for item in found} == {"info"}
-    text = folders.diff(after).stdout
-    assert "new warning" not in text.splitlines()[1]
-    assert text.splitlines()[-1] == "Look at what has less room before you merge."
 
 
 def test_a_request_that_is_left_to_another_is_not_called_not_ready(folders: Folders) -> None:

@@ -264,29 +264,6 @@ def test_what_drifts_and_the_errors_of_the_base_are_listed(folders: Folders) -> 
     assert 'class="words dearer"' in dearer.stdout
 
 
-def test_invented_prices_keep_to_no_bound(tmp_path: Path) -> None:
-    for side in ("before", "after"):
-        (tmp_path / side).mkdir()
-        for name in ("pool.yaml", "shape.yaml"):
-            (tmp_path / side / name).write_text(CASES["files"][name])
-    words = [
-        "diff",
-        str(tmp_path / "before"),
-        str(tmp_path / "after"),
-        "--cluster",
-        "embedded",
-        "--max-monthly-increase=5000",
-    ]
-    assert CliRunner().invoke(application, words, standalone_mode=False).return_value == 0
-    (tmp_path / "after" / "web.yaml").write_text(CASES["files"]["web.yaml"])
-    done = CliRunner().invoke(application, words, standalone_mode=False)
-    assert done.return_value == 3
-    assert (
-        "whether the cost keeps to $5,000.00 over 30 days is unknown, since sample prices are invented: name a price list"
-        in done.stderr
-    )
-
-
 @pytest.mark.parametrize("grows", [False, True])
 def test_what_budgets_allow_is_not_compared_with_a_pool_that_has_no_nodes(folders: Folders, *, grows: bool) -> None:
     """Three rows said 1 → 0 where a NodePool's last node went: 10% of no nodes is 0."""

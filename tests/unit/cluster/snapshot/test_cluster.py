@@ -276,22 +276,10 @@ def test_how_far_a_job_has_come_is_captured(tmp_path: Path) -> None:
     assert [item.replicas for item in snapshot_at(str(tmp_path)).view().workloads] == [2, 0]
 
 
-def test_what_a_capture_writes_is_all_read(tmp_path: Path) -> None:
-    capture(read, tmp_path)
-    assert snapshot_at(str(tmp_path)).view().findings == ()
-
-
 def test_the_commands_page_lists_every_file_that_is_read() -> None:
     page = Path(__file__).parents[4] / "docs" / "commands" / "snapshot.md"
     listed = re.findall(r"`(\w+\.json)`", page.read_text(encoding="utf-8"))
     assert sorted(listed) == sorted({CATALOG_FILE, *(file_of(resource) for resource in (*RESOURCES, CONFIG_MAPS))})
-
-
-def test_a_snapshot_made_with_kubectl_is_one_too(tmp_path: Path) -> None:
-    (tmp_path / "nodes.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node()]}))
-    view = snapshot_at(str(tmp_path)).view()
-    assert [item.name for item in view.nodes] == ["node-1"]
-    assert view.pods == ()
 
 
 @pytest.mark.parametrize(
