@@ -42,7 +42,7 @@ class SourceTree:
     committed: datetime | None = None
     """When the revision was committed; None for a plain folder."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """Path and reason of each file left out, such as one that is too large or links out of the repository."""
+    """Path and reason of each file left out, such as one that is too large, or a link."""
 
     @property
     def reasons_to_keep(self) -> tuple[str, ...]:

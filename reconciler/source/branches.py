@@ -20,7 +20,7 @@ from reconciler.source.commands import (
     stalled,
 )
 from reconciler.source.credentials import Address, Authorization, authorize, parse_address
-from reconciler.source.objects import ObjectReader
+from reconciler.source.objects import contents_of
 from reconciler.source.opening import is_remote
 from reconciler.source.remote import Remote
 from reconciler.source.revision import find_repository
@@ -125,9 +125,8 @@ def _read(git: Commands, commit: str, branch: str, most_bytes: int) -> BranchFil
             objects[name] = (found, int(size))
     if sum(size for _, size in objects.values()) > most_bytes:
         raise Stalled(f"branch {branch!r} has files of more than {most_bytes // 2**20} MiB", reason=OPERATION_FAILED)
-    with ObjectReader(git) as reader:
-        contents = reader.contents([found for found, _ in objects.values()])
-        files = dict(zip(objects, contents, strict=True))
+    contents = contents_of(git, [found for found, _ in objects.values()])
+    files = dict(zip(objects, contents, strict=True))
     return BranchFiles(commit, _message(git, commit), files)
 
 

@@ -48,15 +48,15 @@ class OutputTooLongError(Exception):
 
 
 class Child:
-    """process: just started, the leader of its own group, with pipes for output, errors and, unless None, input.
+    """process: just started, the leader of its own group, with pipes for output, errors and, unless None, input. feed: its input.
 
     Its error pipe is always drained, since git would block on a full one.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], feed: bytes = b"") -> None:
         self._process = process
         self._selector = selectors.DefaultSelector()
-        self._input = memoryview(b"")
+        self._input = memoryview(feed)
         self._output = bytearray()
         self._errors = bytearray()
         _bind_memory(process.pid)
@@ -67,41 +67,19 @@ class Child:
             self._selector.register(pipe, selectors.EVENT_READ)
         if process.stdin is not None:
             os.set_blocking(process.stdin.fileno(), False)
+            self._selector.register(process.stdin, selectors.EVENT_WRITE)
 
     @property
     def errors(self) -> bytes:
         """The last part of its output on standard error so far."""
         return bytes(self._errors)
 
-    def write(self, data: bytes) -> None:
-        """Queues input, which is sent while output is read."""
-        assert self._process.stdin is not None
-        if not self._input:
-            self._selector.register(self._process.stdin, selectors.EVENT_WRITE)
-        self._input = memoryview(bytes(self._input) + data)
-
-    def line(self, deadline: float, most: int) -> bytes | None:
-        """The next line of its output without the newline; None at the end of output. deadline: of `time.monotonic`."""
-        searched = 0
-        while (end := self._output.find(b"\n", searched)) < 0:
-            searched = len(self._output)
-            if not self._pump(deadline, most):
-                return None
-        return self._taken(end, 1)
-
-    def exactly(self, length: int, deadline: float) -> bytes | None:
-        """The next bytes of its output; None if it ends before."""
-        while len(self._output) < length:
-            if not self._pump(deadline, length + _PIECE):
-                return None
-        return self._taken(length)
-
-    def rest(self, deadline: float, most: int) -> bytes:
-        """The rest of its output, after all input was sent and closed."""
-        self._finish_input_when_sent()
+    def output(self, deadline: float, most: int) -> bytes:
+        """All of its output. deadline: of `time.monotonic`. most: in bytes."""
         while self._pump(deadline, most):
-            self._finish_input_when_sent()
-        return self._taken(len(self._output))
+            pass
+        output, self._output = bytes(self._output), bytearray()
+        return output
 
     def status(self, deadline: float) -> int:
         """Waits until it ends by itself; returns its exit status."""
@@ -130,11 +108,6 @@ class Child:
         with suppress(OutOfTimeError):
             while self._pump(deadline, 2 * _PIECE):
                 self._output.clear()
-
-    def _taken(self, length: int, separator: int = 0) -> bytes:
-        taken = bytes(self._output[:length])
-        del self._output[: length + separator]
-        return taken
 
     def _pump(self, deadline: float, most: int) -> bool:
         """Reads and writes what the pipes allow; False once its output has ended."""
@@ -171,9 +144,6 @@ class Child:
         self._input = self._input[sent:]
         if not self._input:
             self._selector.unregister(self._process.stdin)
-
-    def _finish_input_when_sent(self) -> None:
-        if self._process.stdin is not None and not self._input and not self._process.stdin.closed:
             self._process.stdin.close()
 
 

@@ -32,9 +32,6 @@ class GitOptions:
 
     timeout: for each git command. rewind_hold: how long a tree counts as rewound after a force-push. templates: the folder in the
     repository whose templates are read too, wherever the manifests are.
-
-    reader: one of several that read the same revision, "" for the only one. They share its copy, and for `heard_for` what the remote
-    said; each has a last good commit of its own.
     """
 
     credentials: Credentials = field(default_factory=Credentials)
@@ -43,8 +40,6 @@ class GitOptions:
     timeout: timedelta = timedelta(minutes=1)
     rewind_hold: timedelta = timedelta(minutes=10)
     templates: str = ""
-    reader: str = ""
-    heard_for: timedelta = timedelta(0)
 
 
 OPERATION_FAILED = "GitOperationFailed"
@@ -151,6 +146,10 @@ def plain(line: str) -> str:
     return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_MESSAGE]
 
 
+class TooMuchOutputError(CommandFailedError):
+    """A git command wrote more than the caller can hold, and was ended."""
+
+
 class Commands:
     """Git on one repository. environment, config: added for every command to what is set here. secrets: removed from messages.
 
@@ -185,53 +184,43 @@ class Commands:
             # A Git hook that starts headroom has set these for its own repository.
             self.environment |= {"GIT_DIR": str(git_dir), "GIT_NAMESPACE": ""}
 
-    def run(self, *arguments: str, feed: bytes | None = None) -> bytes:
-        """The command's output. Raises CommandFailedError, and `Stalled` if git is not installed."""
+    def run(self, *arguments: str, feed: bytes | None = None, most: int = MOST_OUTPUT) -> bytes:
+        """The command's output, of this many bytes at most. Raises CommandFailedError, and `Stalled` if git is not installed."""
         deadline = monotonic() + self.timeout
-        with self.started(*arguments, feed=feed is not None) as child:
-            if feed is not None:
-                child.write(feed)
+        with self._started(*arguments, feed=feed) as child:
             try:
-                output = child.rest(deadline, MOST_OUTPUT)
+                output = child.output(deadline, most)
                 status = child.status(deadline)
             except OutOfTimeError as error:
-                raise CommandFailedError(arguments[0], -1, "", timeout=self.exceeded(deadline)) from error
+                limit = self.timeout if monotonic() >= deadline else SILENCE
+                raise CommandFailedError(arguments[0], -1, "", timeout=limit) from error
             except OutputTooLongError as error:
-                raise CommandFailedError(
-                    arguments[0], -1, f"fatal: it writes more than {MOST_OUTPUT // 2**20} MiB"
-                ) from error
+                words = f"fatal: it writes more than {most // 2**20} MiB"
+                raise TooMuchOutputError(arguments[0], -1, words) from error
         if status != 0:
             raise CommandFailedError(arguments[0], status, self._clean(child.errors), output=output)
         return output
 
-    def exceeded(self, deadline: float) -> float:
-        """The limit in seconds that a command with this deadline has just exceeded: its time, or `SILENCE`."""
-        return self.timeout if monotonic() >= deadline else SILENCE
-
     @contextmanager
-    def started(self, *arguments: str, feed: bool) -> Iterator[Child]:
-        """A running command, which is ended when the block is left. feed: whether it gets input."""
+    def _started(self, *arguments: str, feed: bytes | None) -> Iterator[Child]:
+        """A running command, which is ended when the block is left. feed: its input, None for none."""
         git = load_git()
         program = git.Git()
         try:
             process = program.execute(
                 [git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *arguments],
-                istream=subprocess.PIPE if feed else None,
+                istream=None if feed is None else subprocess.PIPE,
                 as_process=True,
                 env=self.environment,
                 start_new_session=True,
             )
         except git.GitCommandNotFound as error:
             raise _no_git() from error
-        child = Child(process.proc)
+        child = Child(process.proc, feed or b"")
         try:
             yield child
         finally:
             child.end()
-
-    def failure(self, verb: str, status: int, errors: bytes) -> CommandFailedError:
-        """The failure of a command, its messages without secrets."""
-        return CommandFailedError(verb, status, self._clean(errors))
 
     def succeeds(self, *arguments: str) -> bool:
         """Whether the command ends with status 0."""

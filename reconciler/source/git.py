@@ -120,16 +120,13 @@ class GitSource:
         # One folder for each revision: the last good commit of one branch says nothing about another.
         key = hashlib.sha256(f"{address.url}\0{self._revision or ''}".encode()).hexdigest()[:16]
         self._folder = (self._temporary or Path(options.state)) / key
-        self._own = self._folder / options.reader if options.reader else self._folder
         self._remote = Remote(
             address,
             self._folder / "repository.git",
             credentials=options.credentials,
             timeout=options.timeout,
-            reader=options.reader,
-            heard_for=options.heard_for,
         )
-        self.passes = PassRecord(self._own, clock)
+        self.passes = PassRecord(self._folder, clock)
         self._earlier: SourceTree | None = None
         """The tree of the last commit of which a pass ended; None until it is needed."""
         self._lock = Lock()
@@ -146,7 +143,6 @@ class GitSource:
     def hasten(self) -> None:
         """Forgets the back-off."""
         with self._lock:
-            self._remote.forget_heads()
             self._backoffs = {}
             self.passes.try_again()
 
@@ -191,7 +187,7 @@ class GitSource:
     def _exclusively(self) -> Iterator[None]:
         """Locks the state folder for one poll, since two processes may be given the same one."""
         try:
-            self._own.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with (self._folder / "lock").open("w") as file:
                 self._wait_for(file)
                 yield
@@ -224,7 +220,7 @@ class GitSource:
         if self._restored:
             return
         self._restored = True
-        good = load_good(self._own)
+        good = load_good(self._folder)
         if good is None:
             return
         try:
@@ -302,10 +298,10 @@ class GitSource:
             good = msgspec.structs.replace(good, rewound_at=before.rewound_at if goes_on else now)
         tree = replace(tree, removals_allowed=allowed)
         if before is not None and before.commit == self.passes.proven and self._remote.has(before.commit):
-            local.run("update-ref", self._remote.ref(PROVEN), before.commit)
-        local.run("update-ref", self._remote.ref(GOOD), commit)
+            local.run("update-ref", PROVEN, before.commit)
+        local.run("update-ref", GOOD, commit)
         self._remote.keep_commits(commit)
-        save_good(self._own, good)
+        save_good(self._folder, good)
         self._good, self._tree = good, tree
         self._remote.tidy()
 

@@ -1,100 +1,23 @@
-"""Objects of a Git repository, read by a process that stays."""
+"""The files of a commit, read from the objects of a Git repository by a few commands, however many files there are."""
 
 from __future__ import annotations
 
 import errno
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from time import monotonic
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Collection, Iterable
+from posixpath import join
 
 from reconciler.model.errors import Stalled
-from reconciler.source.child import Child, OutOfTimeError, OutputTooLongError
-from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands
-from reconciler.source.selection import EntryKind, Scope, TreeLimits, load, too_large
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, TooMuchOutputError
+from reconciler.source.selection import IGNORE_FILE, EntryKind, Scope, TreeLimits, load, too_large
 from reconciler.source.walk import select
 
-_LONGEST_LINE = 2**18
-"""In bytes, including what was read beyond the line."""
-_Read = Callable[[Child, float], bytes | None]
-
-
-class ObjectReader:
-    """One `git cat-file` for sizes and one for contents, both started when first asked. Not thread-safe.
-
-    Every failure is a CommandFailedError, after which the reader cannot be used.
-    """
-
-    def __init__(self, commands: Commands) -> None:
-        self._commands = commands
-        self._running = ExitStack()
-        self._children: dict[str, Child] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._running.close()
-
-    def head(self, name: str) -> tuple[str, int]:
-        """An object's type (blob, tree, commit, tag) and its length in bytes. name: any that git understands."""
-        return self.heads([name])[0]
-
-    def heads(self, names: Sequence[str]) -> list[tuple[str, int]]:
-        """The same for many objects at once, since waiting for each answer before the next question would take most of the time."""
-        self._ask("--batch-check", names)
-        return [self._head("--batch-check") for _ in names]
-
-    def content(self, name: str) -> bytes:
-        """The whole object. The caller has checked its length before."""
-        return next(self.contents([name]))
-
-    def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """The contents of many objects, in order. All of them must be consumed before another call."""
-        self._ask("--batch", names)
-        for _ in names:
-            _, length = self._head("--batch")
-            body = self._answer("--batch", lambda child, deadline, length=length: child.exactly(length + 1, deadline))  # type: ignore[misc]
-            yield body[:length]
-
-    def _ask(self, mode: str, names: Sequence[str]) -> None:
-        if mode not in self._children:
-            self._children[mode] = self._running.enter_context(self._commands.started("cat-file", mode, feed=True))
-        self._children[mode].write("".join(f"{name}\n" for name in names).encode())
-
-    def _head(self, mode: str) -> tuple[str, int]:
-        line = self._answer(mode, lambda child, deadline: child.line(deadline, _LONGEST_LINE)).decode(errors="replace")
-        match line.split(" "):
-            case [_, kind, length] if length.isdigit():
-                return kind, int(length)
-            case _:
-                raise CommandFailedError("cat-file", 0, f"fatal: {line}")
-
-    def _answer(self, mode: str, read: _Read) -> bytes:
-        child = self._children[mode]
-        deadline = monotonic() + self._commands.timeout
-        try:
-            answer = read(child, deadline)
-        except OutOfTimeError as error:
-            raise CommandFailedError("cat-file", -1, "", timeout=self._commands.exceeded(deadline)) from error
-        except OutputTooLongError as error:
-            raise CommandFailedError("cat-file", -1, "fatal: its answer is too long") from error
-        if answer is None:
-            raise self._commands.failure("cat-file", -1, child.errors)
-        return answer
-
-
-_KINDS = {0o100000: EntryKind.FILE, 0o040000: EntryKind.FOLDER, 0o120000: EntryKind.LINK, 0o160000: EntryKind.SUBMODULE}
-_KIND_BITS = 0o170000
-_ENTRY = re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{20})", re.DOTALL)
-_LARGEST_FOLDER = 32 * 2**20
-"""The largest tree object in bytes, with about a million entries."""
+_KINDS = {b"100": EntryKind.FILE, b"040": EntryKind.FOLDER, b"120": EntryKind.LINK, b"160": EntryKind.SUBMODULE}
+"""By the first half of a mode: the second half has permissions."""
+_LONGEST_ENTRY = 200
+"""Bytes of an entry in a list, on average at most."""
 
 Loaded = tuple[dict[str, bytes], tuple[tuple[str, str], ...]]
+Fetch = Callable[[Iterable[str]], None]
 _Entries = dict[str, tuple[EntryKind, str]]
 """By name: its kind, and the name of its object."""
 
@@ -105,8 +28,8 @@ def read_commit(
     scope: Scope,
     limits: TreeLimits,
     *,
-    absent: set[str] | None = None,
-    fetch: Callable[[Iterable[str]], None] | None = None,
+    absent: Collection[str] = (),
+    fetch: Fetch | None = None,
     prefix: str = "",
 ) -> Loaded:
     """The files of a commit in a scope, and those left out with the reason.
@@ -114,109 +37,127 @@ def read_commit(
     absent: objects that the repository lacks. `fetch` gets those that are needed, in as few requests as possible. prefix: a folder to
     treat as the root. Raises `Stalled` for a tree that cannot be read.
     """
-    lacking = set(absent or ())
-    while True:
-        try:
-            # a new reader after every fetch, since an open one may not see new objects
-            with ObjectReader(commands) as reader:
-                tree = CommitTree(reader, commit, lacking, prefix)
-                selection = select(tree, scope, limits)
-                if not tree.wanted:  # ignore rules and links come first, since they decide what else is read
-                    for path in selection.files.values():
-                        tree.want(path)
-                if not tree.wanted or fetch is None:
-                    tree.prepare(selection.files.values(), limits)
-                    return load(tree, selection, limits)
-        except CommandFailedError as error:
-            raise Stalled(f"commit {commit[:12]} cannot be read: {error.summary}", reason=OPERATION_FAILED) from error
-        fetch(tree.wanted)
-        lacking -= tree.wanted
+    root = f"{commit}:{prefix}" if prefix else f"{commit}^{{tree}}"
+    tree = _CommitTree(commands, root, limits, set(absent), fetch)
+    try:
+        tree.list_below(scope.folder)
+        if scope.templates_apart:
+            tree.list_below(scope.templates)
+        # The rules decide what else is read.
+        tree.read_ahead(tree.ignore_files())
+        selection = select(tree, scope, limits)
+        tree.read_ahead(selection.files)
+        return load(tree, selection, limits)
+    except CommandFailedError as error:
+        raise Stalled(f"commit {commit[:12]} cannot be read: {error.summary}", reason=OPERATION_FAILED) from error
 
 
-class CommitTree:
-    """A commit as a tree of files. wanted: absent objects that were needed, which are read as empty."""
+class _CommitTree:
+    """A commit as a tree of files."""
 
-    def __init__(self, reader: ObjectReader, commit: str, absent: set[str], prefix: str = "") -> None:
-        self._reader = reader
+    def __init__(
+        self, commands: Commands, root: str, limits: TreeLimits, absent: set[str], fetch: Fetch | None
+    ) -> None:
+        self._commands = commands
+        self._root = root
+        self._limits = limits
         self._absent = absent
-        self._folders: dict[str, _Entries | None] = {}
-        self._by_object: dict[str, _Entries] = {}
+        self._fetch = fetch
+        self._folders: dict[str, _Entries] = {}
         self._sizes: dict[str, int] = {}
         self._contents: dict[str, bytes] = {}
-        self._commit = commit
-        self._prefix = prefix
-        self.wanted: set[str] = set()
+
+    def list_below(self, folder: str) -> None:
+        """Lists all that is below a folder, if it is there, in one command."""
+        if self._is_folder(folder):
+            self._list(folder, "-r", "-t")
+
+    def ignore_files(self) -> list[str]:
+        """The `.sourceignore` files in the folders that were listed."""
+        return [join(folder, IGNORE_FILE) for folder, entries in self._folders.items() if IGNORE_FILE in entries]
+
+    def read_ahead(self, paths: Iterable[str]) -> None:
+        """Reads files all at once, as far as they are within the limits. What the repository lacks is fetched before."""
+        names = list(dict.fromkeys(map(self._object, paths)))
+        lacking = self._absent.intersection(names)
+        if lacking and self._fetch is not None:
+            self._fetch(lacking)
+            self._absent -= lacking
+        self._sizes |= zip(names, sizes_of(self._commands, names), strict=True)
+        wanted: list[str] = []
+        room = self._limits.total_bytes
+        for name in names:
+            if self._sizes[name] <= min(self._limits.file_bytes, room):
+                room -= self._sizes[name]
+                wanted.append(name)
+        self._contents |= zip(wanted, contents_of(self._commands, wanted), strict=True)
 
     def entries(self, folder: str) -> dict[str, EntryKind] | None:
-        listed = self._list(folder)
+        if folder not in self._folders and self._is_folder(folder):
+            self._list(folder)
+        listed = self._folders.get(folder)
         return None if listed is None else {name: kind for name, (kind, _) in listed.items()}
 
-    def content(self, path: str) -> bytes:
-        self.want(path)
-        name = self._object(path)
-        if name in self.wanted:
-            return b""
-        kept = self._contents.get(name)
-        return self._reader.content(name) if kept is None else kept
-
     def size(self, path: str) -> int:
-        self.want(path)
-        name = self._object(path)
-        if name not in self._sizes:
-            self._sizes[name] = 0 if name in self.wanted else self._reader.head(name)[1]
-        return self._sizes[name]
+        return self._sizes[self._object(path)]
 
-    def prepare(self, paths: Iterable[str], limits: TreeLimits) -> None:
-        """Reads files ahead, all at once, as far as they are within the limits."""
-        names = [name for name in dict.fromkeys(map(self._object, paths)) if name not in self.wanted]
-        self._sizes |= {name: size for name, (_, size) in zip(names, self._reader.heads(names), strict=True)}
-        wanted: list[str] = []
-        room = limits.total_bytes
-        for name in names:
-            room -= self._sizes[name] if self._sizes[name] <= limits.file_bytes else 0
-            if self._sizes[name] <= limits.file_bytes and room >= 0:
-                wanted.append(name)
-        self._contents = dict(zip(wanted, self._reader.contents(wanted), strict=True))
+    def content(self, path: str) -> bytes:
+        content = self._contents.get(self._object(path))
+        if content is None:
+            raise OSError(errno.EFBIG, "too much is read already", path)
+        return content
 
-    def want(self, path: str) -> None:
-        """Records an object that must be fetched."""
-        name = self._object(path)
-        if name in self._absent:
-            self.wanted.add(name)
-
-    def _list(self, folder: str) -> _Entries | None:
-        if folder not in self._folders:
-            self._folders[folder] = self._listed(folder)
-        return self._folders[folder]
-
-    def _listed(self, folder: str) -> _Entries | None:
-        if not folder:
-            return self._entries_of(
-                f"{self._commit}^{{tree}}" if not self._prefix else f"{self._commit}:{self._prefix}"
-            )
+    def _is_folder(self, folder: str) -> bool:
         above, _, name = folder.rpartition("/")
-        kind, found = (self._list(above) or {}).get(name, (None, ""))
-        return self._entries_of(found) if kind is EntryKind.FOLDER else None
+        return not folder or (self.entries(above) or {}).get(name) is EntryKind.FOLDER
 
-    def _entries_of(self, name: str) -> _Entries:
-        """The entries of a tree object. One that occurs at many paths is read and kept once."""
-        if name not in self._by_object:
-            _, size = self._reader.head(name)
-            if size > _LARGEST_FOLDER:
-                raise too_large("a folder with about a million entries or more")
-            self._by_object[name] = {
-                entry.decode("utf-8", "surrogateescape"): (
-                    _KINDS.get(int(mode, 8) & _KIND_BITS, EntryKind.OTHER),
-                    found.hex(),
-                )
-                for mode, entry, found in _ENTRY.findall(self._reader.content(name))
-                if b"/" not in entry and entry not in {b".", b".."}  # such names can never be checked out
-            }
-        return self._by_object[name]
+    def _list(self, folder: str, *options: str) -> None:
+        name = self._object(folder) if folder else self._root
+        try:
+            output = self._commands.run(
+                "ls-tree", "-z", "--full-tree", *options, name, most=self._limits.entries * _LONGEST_ENTRY
+            )
+        except TooMuchOutputError as error:
+            raise too_large(f"more than {self._limits.entries:,} files and folders") from error
+        self._folders[folder] = {}
+        for line in filter(None, output.split(b"\0")):
+            facts, _, path = line.partition(b"\t")
+            mode, _, found = facts.split(b" ")
+            shown = join(folder, path.decode("utf-8", "surrogateescape"))
+            above, _, name = shown.rpartition("/")
+            # A name with a slash or a dot alone can never be checked out.
+            if above in self._folders and name not in {".", ".."}:
+                kind = _KINDS.get(mode[:3], EntryKind.OTHER)
+                self._folders[above][name] = (kind, found.decode())
+                if options and kind is EntryKind.FOLDER:
+                    self._folders[shown] = {}
 
     def _object(self, path: str) -> str:
         folder, _, name = path.rpartition("/")
-        item = (self._list(folder) or {}).get(name)
-        if item is None:
-            raise FileNotFoundError(errno.ENOENT, "No such file", path)
-        return item[1]
+        return self._folders[folder][name][1]
+
+
+def sizes_of(commands: Commands, names: Collection[str]) -> list[int]:
+    """The length in bytes of each of these objects. Raises CommandFailedError for one that is not there."""
+    lines = _asked(commands, "--batch-check=%(objectsize)", names).decode("utf-8", "replace").splitlines()
+    wrong = next((line for line in lines if not line.isdigit()), None)
+    if wrong is not None or len(lines) != len(names):
+        raise CommandFailedError("cat-file", 0, f"fatal: {wrong or 'an answer is missing'}")
+    return list(map(int, lines))
+
+
+def contents_of(commands: Commands, names: Collection[str]) -> list[bytes]:
+    """The content of each of these objects. The caller has checked their lengths before. Raises CommandFailedError."""
+    output, at, contents = _asked(commands, "--batch=%(objectsize)", names), 0, []
+    for _ in names:
+        end = output.index(b"\n", at)
+        if not output[at:end].isdigit():
+            raise CommandFailedError("cat-file", 0, f"fatal: {output[at:end].decode('utf-8', 'replace')}")
+        at = end + 1 + int(output[at:end])
+        contents.append(output[end + 1 : at])
+        at += 1
+    return contents
+
+
+def _asked(commands: Commands, mode: str, names: Collection[str]) -> bytes:
+    return commands.run("cat-file", mode, feed="".join(f"{name}\n" for name in names).encode()) if names else b""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,8 +29,7 @@ def is_repository(path: Path) -> bool:
 
 
 class WorkingTree:
-    """path: the folder. subdirectory, templates: the part to read, see `Scope`. Links may lead anywhere inside `path`, but not out of
-    it."""
+    """path: the folder. subdirectory, templates: the part to read, see `Scope`."""
 
     def __init__(
         self, path: str | Path, subdirectory: str = "", *, templates: str = "", limits: TreeLimits | None = None
@@ -98,8 +96,6 @@ class _Folder:
         return self._listed[folder]
 
     def content(self, path: str) -> bytes:
-        if self._is_link(path):
-            return os.fsencode((self._path / path).readlink())
         # The file may have become a link or a pipe since it was listed.
         descriptor = os.open(self._path / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -107,9 +103,6 @@ class _Folder:
 
     def size(self, path: str) -> int:
         return os.lstat(self._path / path).st_size
-
-    def _is_link(self, path: str) -> bool:
-        return stat.S_ISLNK(os.lstat(self._path / path).st_mode)
 
 
 def _kind(entry: os.DirEntry[str]) -> EntryKind:

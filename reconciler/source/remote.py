@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from time import monotonic
 
 from reconciler.model.errors import Stalled
 from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, allows_removals, stalled
@@ -22,8 +21,6 @@ CANDIDATE = "refs/headroom/candidate"
 GOOD = "refs/headroom/good"
 PROVEN = "refs/headroom/proven"
 """The last commit of which a pass has ended."""
-_HEARD: dict[str, tuple[str, float, tuple[dict[str, str], str]]] = {}
-"""By address: the revision that was asked for, when, and the answer. Polls of one repository wait for each other (its lock)."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LONGER_NAME = re.compile(r"[0-9a-f]{64}")
 _MOST_PACKS = 40
@@ -42,38 +39,19 @@ class Head:
 
 
 class Remote:
-    """One remote and the folder of its copy. timeout: for each git command. reader, heard_for: as in `GitOptions`. Every failure is a `Stalled`."""
+    """One remote and the folder of its copy. timeout: for each git command. Every failure is a `Stalled`."""
 
-    def __init__(
-        self,
-        address: Address,
-        folder: Path,
-        *,
-        credentials: Credentials,
-        timeout: timedelta,
-        reader: str = "",
-        heard_for: timedelta = timedelta(0),
-    ) -> None:
+    def __init__(self, address: Address, folder: Path, *, credentials: Credentials, timeout: timedelta) -> None:
         self._address = address
         self._folder = folder
         self._credentials = credentials
         self._timeout = timeout.total_seconds()
-        self._reader = reader
-        self._heard_for = heard_for.total_seconds()
         self._filter = _FILTER
         self._ref = ""
 
     @property
     def folder(self) -> Path:
         return self._folder
-
-    def ref(self, name: str) -> str:
-        """A reference of this reader alone, in the copy."""
-        return f"{name}-of-{self._reader}" if self._reader else name
-
-    def forget_heads(self) -> None:
-        """Asks the remote again at the next poll, whatever another reader has heard."""
-        _HEARD.pop(self._address.url, None)
 
     def local(self) -> Commands:
         """Git on the copy, without access to the network."""
@@ -117,15 +95,6 @@ class Remote:
 
     def _references(self, revision: str) -> tuple[dict[str, str], str]:
         """Object names by reference, for HEAD and everything the revision may mean; and the branch that HEAD points to."""
-        heard = _HEARD.get(self._address.url)
-        if heard is not None and heard[0] == revision and monotonic() < heard[1] + self._heard_for:
-            return heard[2]
-        answer = self._asked_for(revision)
-        if self._reader:
-            _HEARD[self._address.url] = (revision, monotonic(), answer)
-        return answer
-
-    def _asked_for(self, revision: str) -> tuple[dict[str, str], str]:
         patterns = [pattern for ref in _spellings(revision) for pattern in (ref, f"{ref}^{{}}")]
         try:
             output = self._network().run("ls-remote", "--symref", "--", self._address.url, "HEAD", *patterns)
@@ -154,8 +123,6 @@ class Remote:
         """Fetches what the head's reference points to now; returns the commit's name."""
         self._prepare(self._folder)
         self._ref = head.ref
-        if self._reader and self.has(head.commit):
-            return head.commit
         self._fetch(self._folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
         return self.local().line("rev-parse", "--verify", f"{CANDIDATE}^{{commit}}")
 

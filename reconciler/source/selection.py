@@ -38,7 +38,7 @@ class Tree(Protocol):
         """The entries of a folder by name; None if there is no such folder."""
 
     def content(self, path: str) -> bytes:
-        """A file's bytes, or the text of a link. Raises OSError."""
+        """A file's bytes. Raises OSError."""
 
     def size(self, path: str) -> int:
         """A file's length in bytes. Raises OSError."""
@@ -79,9 +79,9 @@ class Scope:
 
 @dataclass(slots=True)
 class SelectedFiles:
-    """files: by path as shown, the path of the real file, which differs where a link was followed. skipped: (path, why)."""
+    """files: by path. skipped: (path, why)."""
 
-    files: dict[str, str] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -98,26 +98,26 @@ def clean_subdirectory(subdirectory: str) -> str:
 def load(
     tree: Tree, selection: SelectedFiles, limits: TreeLimits
 ) -> tuple[dict[str, bytes], tuple[tuple[str, str], ...]]:
-    """Contents by path as shown, and the files left out with the reason. Raises `Stalled` for a tree that is too large."""
+    """Contents by path, and the files left out with the reason. Raises `Stalled` for a tree that is too large."""
     files: dict[str, bytes] = {}
     skipped = list(selection.skipped)
     total = 0
-    for path, real in selection.files.items():
+    for path in selection.files:
         try:
-            size = tree.size(real)
+            size = tree.size(path)
             if size > limits.file_bytes:
                 skipped.append((path, f"it has {size:,} bytes; {limits.file_bytes:,} is the most a manifest may have"))
                 continue
-            content = tree.content(real)
+            total += size
+            if total > limits.total_bytes:
+                raise too_large(f"more than {limits.total_bytes} bytes of manifests")
+            content = tree.content(path)
         except OSError as error:
             skipped.append((path, f"it cannot be read ({error.strerror or error})"))
             continue
         if content.startswith(_LFS_POINTER):
             skipped.append((path, "it is a Git LFS pointer; commit the file itself"))
             continue
-        total += len(content)
-        if total > limits.total_bytes:
-            raise too_large(f"more than {limits.total_bytes} bytes of manifests")
         files[path] = content
     return files, tuple(sorted(skipped))
 

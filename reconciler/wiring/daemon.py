@@ -6,11 +6,10 @@ from __future__ import annotations
 import ctypes
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
 from uuid import uuid4
@@ -274,9 +273,6 @@ def run_daemon(
     clock: Clock = SystemClock() if now is None else ShiftedClock(now)
     limit = None if at_most is None else timedelta(seconds=at_most)
     with ExitStack() as stack:
-        if len(clusters) > 1:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="headroom-git-"))
-            clusters = _sharing_a_copy(clusters, folder)
         watchdogs = Watchdogs()
         is_told = len(clusters) == 1 and settings.logs.form == "console"
         told = (progress,) if is_told else ()
@@ -298,17 +294,6 @@ def run_daemon(
         code = _run(served, until_settled=until_settled, at_most=limit)
     logger().info("ended", exit_code=code)
     return code
-
-
-def _sharing_a_copy(served: Sequence[ClusterSettings], folder: str) -> tuple[ClusterSettings, ...]:
-    """The same, with one folder for the copies of repositories: clusters of one repository then share its copy."""
-    return tuple(
-        replace(
-            each,
-            settings=replace(each.settings, git=replace(each.settings.git, state=each.settings.git.state or folder)),
-        )
-        for each in served
-    )
 
 
 def _share_memory() -> None:

@@ -198,8 +198,8 @@ def _what_is_there() -> str:
     )
 
 
-def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
-    """reader: as in `GitOptions`."""
+def open_source(settings: Settings, clock: Clock, name: str = "") -> Source:
+    """name: of one cluster among several, whose copy of the repository is its own."""
     from reconciler.source.opening import open_source as opened
 
     return opened(
@@ -207,16 +207,16 @@ def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
         clock=clock,
         revision=settings.revision or None,
         subdirectory=settings.path,
-        options=git_options(settings, reader),
+        options=git_options(settings, name),
     )
 
 
-def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog, reader: str) -> LatestTree:
-    """The repository as a daemon polls it. Which passes end is remembered beside its clone. reader: as in `GitOptions`."""
+def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog, name: str) -> LatestTree:
+    """The repository as a daemon polls it. Which passes end is remembered beside its clone. name: as for `open_source`."""
     from reconciler.source.git import GitSource
     from reconciler.source.state import LatestTree
 
-    source = open_source(settings, clock, reader)
+    source = open_source(settings, clock, name)
     passes = source.passes if isinstance(source, GitSource) else None
     tree = LatestTree(source, progress=watchdog.git_progress, passes=passes)
     watchdog.on_stuck = tree.stuck
@@ -236,20 +236,18 @@ def repository_tree(settings: Settings, now: datetime) -> SourceTree:
     )
 
 
-def git_options(settings: Settings, reader: str = "") -> GitOptions:
+def git_options(settings: Settings, name: str = "") -> GitOptions:
     from reconciler.source.commands import GitOptions
     from reconciler.source.credentials import Credentials
 
     git = settings.git
     return GitOptions(
         credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts, plain_http=git.plain_http),
-        state=git.state,
+        state=Path(git.state, name) if git.state else "",
         allowed_signers=git.allowed_signers,
         timeout=git.timeout,
         rewind_hold=git.rewind_hold,
         templates=settings.templates,
-        reader=reader,
-        heard_for=git.interval / 2,
     )
 
 

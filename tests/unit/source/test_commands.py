@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.child import heard_by
-from reconciler.source.commands import CommandFailedError, Commands, stalled
+from reconciler.source.commands import CommandFailedError, Commands, TooMuchOutputError, stalled
 from reconciler.source.credentials import Credentials, authorize, parse_address, ssh_command
 from reconciler.source.git import Backoff, after_failure, may_try, retry_delay
 from reconciler.source.opening import is_remote
@@ -66,10 +66,9 @@ def test_whoever_listens_hears_of_a_command_that_goes_on() -> None:
     assert len(heard) == in_the_block
 
 
-def test_what_a_command_writes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.source.commands.MOST_OUTPUT", 2**20)
-    with pytest.raises(CommandFailedError) as caught:
-        Commands(None, timeout=60).run("-c", "alias.endless=!yes", "endless")
+def test_what_a_command_writes_is_bounded() -> None:
+    with pytest.raises(TooMuchOutputError) as caught:
+        Commands(None, timeout=60).run("-c", "alias.endless=!yes", "endless", most=2**20)
     assert caught.value.summary == "it writes more than 1 MiB"
 
 
@@ -81,8 +80,7 @@ def test_many_messages_do_not_make_a_command_wait() -> None:
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits another process")
 def test_a_command_has_a_limit_of_memory() -> None:
-    with Commands(None, timeout=60).started("hash-object", "--stdin", feed=True) as child:
-        limits = Path(f"/proc/{child._process.pid}/limits").read_text()
+    limits = Commands(None, timeout=60).run("-c", "alias.limits=!cat /proc/$PPID/limits", "limits").decode()
     (line,) = (line for line in limits.splitlines() if line.startswith("Max data size"))
     assert line.split()[3] == str(512 * 2**20)
 
