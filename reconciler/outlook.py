@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.demand.size import Dialect
 from reconciler.demand.timeline import demand_spans
+from reconciler.model.buffers import Dialect
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
 from reconciler.plan.facts import Facts

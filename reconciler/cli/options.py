@@ -14,9 +14,10 @@ from typing import Any, Self, TypeVar
 
 import click
 
+from reconciler.model.buffers import Dialect
 from reconciler.model.quantity import whole_number
 from reconciler.report.escaping import Paint, plain
-from reconciler.settings.load import load_one, load_served, load_settings
+from reconciler.settings.load import CHOICES, load_one, load_served, load_settings
 from reconciler.settings.settings import ClusterSettings, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,7 +85,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     ),
     "dialect": click.option(
         "--dialect",
-        type=click.Choice(["karpenter", "ca"]),
+        type=click.Choice(list(map(str, Dialect))),
         help="Whose rules apply where Karpenter and Cluster Autoscaler disagree.",
     ),
     "now": click.option("--now", type=Moment(), help="Use this as the current time."),
@@ -95,7 +96,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     ),
     "placement_mode": click.option(
         "--placement-mode",
-        type=click.Choice(["fast", "optimal"]),
+        type=click.Choice(CHOICES["placement.mode"]),
         help="How new nodes are chosen; optimal takes longer and costs less.",
     ),
     "check_placement": click.option(

@@ -22,7 +22,6 @@ from reconciler.demand.resolve import (
 )
 from reconciler.demand.size import (
     Allowance,
-    Dialect,
     Priorities,
     QuotaRequest,
     declared_priority,
@@ -38,6 +37,7 @@ from reconciler.model.buffers import (
     TOO_MANY_CHUNKS,
     TOO_MANY_HINT,
     Buffer,
+    Dialect,
     Fulfilment,
     OneShot,
     Recreation,

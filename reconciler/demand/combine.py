@@ -17,9 +17,8 @@ from operator import attrgetter
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.provisioning_requests import request_demands
-from reconciler.demand.size import Dialect
 from reconciler.model.autoscalers import ServingAutoscaler, serving_autoscaler
-from reconciler.model.buffers import MOST_CHUNKS, SHRINK_AFTER, Fulfilment, balloon_of, balloon_ref
+from reconciler.model.buffers import MOST_CHUNKS, SHRINK_AFTER, Dialect, Fulfilment, balloon_of, balloon_ref
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from reconciler.demand.kept_sizes import RunningShares, Share, share_asked
 from reconciler.demand.node_class import Note, split
 from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, LivePods, Target, Unresolved, resolve
-from reconciler.demand.size import Dialect, Size, limit_count, size_of
+from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model import codes
-from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, PodsOf, Recreation
+from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, Dialect, PodsOf, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.pods import Pod, PodShape, RuntimeClass, Workload, admitted, claims_words
 from reconciler.model.quantity import Resources

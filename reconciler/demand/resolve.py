@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from reconciler.demand.size import Base, Dialect
+from reconciler.demand.size import Base
 from reconciler.model import codes
-from reconciler.model.buffers import Buffer, virtual_labels
+from reconciler.model.buffers import Buffer, Dialect, virtual_labels
 from reconciler.model.declared import Absence
 from reconciler.model.findings import Code
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, Workload

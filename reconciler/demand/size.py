@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from reconciler.model import codes
-from reconciler.model.buffers import Buffer
+from reconciler.model.buffers import Buffer, Dialect
 from reconciler.model.demand import ChunkGroup, is_priority
 from reconciler.model.findings import Code
 from reconciler.model.marks import PRIORITY_ANNOTATION
@@ -31,17 +30,6 @@ _FIELDS: Mapping[str, str] = {
     "topology_spread": "topology spread",
 }
 """Fields of a shape that decide where chunks go. Labels and tolerations are left out: every live pod has some of its own."""
-
-
-class Dialect(StrEnum):
-    """Whose reading counts where Karpenter and Cluster Autoscaler size the same buffer differently (`--dialect`)."""
-
-    KARPENTER = "karpenter"
-    CLUSTER_AUTOSCALER = "ca"
-
-    @property
-    def spoken(self) -> str:
-        return "Karpenter" if self is Dialect.KARPENTER else "Cluster Autoscaler"
 
 
 def difference_of_shapes(shapes: Mapping[Dialect, PodShape], dialect: Dialect, *, pod: str) -> str:

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.schedules import followed_buffer
-from reconciler.demand.size import Dialect
-from reconciler.model.buffers import Buffer
+from reconciler.model.buffers import Buffer, Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool, node_pool_ref

@@ -157,6 +157,18 @@ class Recreation(StrEnum):
     KEEP_MINIMUM = "KeepMinimum"
 
 
+class Dialect(StrEnum):
+    """Whose reading counts where Karpenter and Cluster Autoscaler size the same buffer differently (`--dialect`)."""
+
+    KARPENTER = "karpenter"
+    CLUSTER_AUTOSCALER = "ca"
+
+    @property
+    def spoken(self) -> str:
+        """In words for people."""
+        return "Karpenter" if self is Dialect.KARPENTER else "Cluster Autoscaler"
+
+
 class Fulfilment(StrEnum):
     """Who keeps a buffer's capacity, and how (annotation `headroom.dev/fulfilment`)."""
 

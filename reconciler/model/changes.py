@@ -344,6 +344,15 @@ class ApplyStatus:
 Write = Apply | Annotate | Delete | ApplyStatus
 
 
+class Drift(StrEnum):
+    """What becomes of changes that somebody made in the cluster."""
+
+    CORRECT = "correct"
+    """Applied again. What a person changed with kubectl is taken back; a field that a controller took is a conflict."""
+    REPORT = "report"
+    """Reported as a finding. Nothing is written until the manifest itself changes."""
+
+
 class Outcome(StrEnum):
     """How one write ended."""
 

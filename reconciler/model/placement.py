@@ -89,6 +89,14 @@ class PlannedNode:
     taints: tuple[Taint, ...] = ()
 
 
+class SurgeMode(StrEnum):
+    """What a full buffer promises: room as it was planned, room when the buffer is used alone, or when all are used at once."""
+
+    PLANNED = "planned"
+    ALONE = "alone"
+    ALL = "all"
+
+
 class Cause(StrEnum):
     """Why chunks have no place, in a few words, which reports, conditions and the plan's JSON show."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.model import codes
+from reconciler.model.changes import Drift
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -22,7 +23,7 @@ from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut, PlanCaps
-from reconciler.plan.objects.objects import Drift, Owner
+from reconciler.plan.objects.objects import Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

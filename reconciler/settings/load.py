@@ -8,26 +8,23 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from reconciler.files import read_named_file
 from reconciler.forge import FORGES
-from reconciler.model.buffers import Fulfilment
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import abridged
 from reconciler.settings.settings import ClusterSettings, Settings, setting_names
 
-_CHOICES = {
-    "dialect": ("karpenter", "ca"),
-    "drift": ("correct", "report"),
+CHOICES = {
     "forge.kind": ("", *FORGES),
-    "buffers.fulfilment": tuple(Fulfilment),
     "placement.mode": ("fast", "optimal"),
-    "placement.surge": ("planned", "alone", "all"),
     "logs.form": ("console", "json"),
     "logs.level": ("debug", "info", "warning", "error"),
 }
+"""What settings may be that are no enumeration."""
 _MOST_COUNTED = 1_000_000
 """The most nodes, chunks or instance types: more than any cluster has, and far below the limits of placement's integers."""
 _RANGES: dict[str, tuple[float, float]] = {
@@ -51,6 +48,8 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
         float: "a number",
     }
     kind = type(default)
+    if issubclass(kind, StrEnum):
+        expected[kind] = f"one of {', '.join(kind)}"
     try:
         result = _parsed(kind, value)
     except (ValueError, TypeError, Invalid) as error:
@@ -58,7 +57,7 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
             f"{where}{written} is {value!r}, expected {expected.get(kind, 'a string')}",
             hint=error.hint if isinstance(error, Invalid) else "",
         ) from error
-    choices = _CHOICES.get(name)
+    choices = CHOICES.get(name)
     if choices and result not in choices:
         raise Misused(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
     if name == "placement.optimal_within" and result == timedelta(0):
@@ -95,7 +94,7 @@ def _parsed(kind: type[Any], value: object) -> object:
         if isinstance(value, bool):
             raise ValueError(value)
         return kind(str(value))
-    return value if isinstance(value, str) else str(value)
+    return kind(str(value)) if issubclass(kind, StrEnum) else str(value)
 
 
 def read_settings_file(path: str) -> Mapping[str, Any]:

@@ -10,6 +10,9 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from datetime import timedelta
 from typing import Any, get_type_hints
 
+from reconciler.model.buffers import Dialect, Fulfilment
+from reconciler.model.changes import Drift
+from reconciler.model.placement import SurgeMode
 from reconciler.model.provisioning_requests import RequestRules
 
 
@@ -133,7 +136,7 @@ class BufferSettings:
     shrink_after: how long a share of running pods (`headroom.dev/percent-of`) must have been less before its buffer shrinks.
     """
 
-    fulfilment: str = "placeholder"
+    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     balloon_image: str = "registry.k8s.io/pause:3.10"
     shrink_after: timedelta = timedelta(minutes=10)
 
@@ -154,7 +157,7 @@ class PlacementSettings:
     mode: str = "fast"
     optimal_within: timedelta = timedelta(minutes=1)
     instance_types: int = 20
-    surge: str = "alone"
+    surge: SurgeMode = SurgeMode.ALONE
     not_ready_grace: timedelta = timedelta(minutes=1)
     back_off: timedelta = timedelta(minutes=3)
     back_off_at_most: timedelta = timedelta(minutes=10)
@@ -196,7 +199,7 @@ class Settings:
     cluster: str = ""
     kubeconfig: str = ""
     catalog: str = ""
-    dialect: str = "karpenter"
+    dialect: Dialect = Dialect.KARPENTER
     templates: str = "templates"
     listen: str = "127.0.0.1:8080"
     allowed_hosts: str = ""
@@ -204,7 +207,7 @@ class Settings:
     leader_election: bool = False
     suspend: bool = False
     allow_empty: bool = False
-    drift: str = "correct"
+    drift: Drift = Drift.CORRECT
     git: GitSettings = field(default_factory=GitSettings)
     forge: ForgeSettings = field(default_factory=ForgeSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)

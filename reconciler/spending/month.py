@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from reconciler.demand.combine import demands, leaving_demands, settled, with_leaving, without_leaving
 from reconciler.demand.schedules import followed_buffer
-from reconciler.demand.size import Dialect
 from reconciler.demand.timeline import State, followed_pieces
+from reconciler.model.buffers import Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.nodes import node_pool_ref

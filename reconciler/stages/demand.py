@@ -30,8 +30,7 @@ from reconciler.demand.combine import (
 from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.kept_sizes import suspended_buffers
 from reconciler.demand.schedules import follow_schedules
-from reconciler.demand.size import Dialect
-from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
+from reconciler.model.buffers import SHRINK_AFTER, Dialect, Fulfilment
 from reconciler.model.findings import Finding
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.remembered import REQUESTS_KEY, Departure, PassCache

@@ -10,20 +10,19 @@ from typing import NamedTuple, Protocol
 
 from reconciler import ports
 from reconciler.cluster.apply import InventoryParent
-from reconciler.demand.size import Dialect
-from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
+from reconciler.model.buffers import SHRINK_AFTER, Dialect, Fulfilment
 from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
+from reconciler.model.placement import SurgeMode
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import PoolBudgets
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import BackOff, PlacementOptions, Problem
-from reconciler.placement.surge.firm import SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.holding.consolidation import ConsolidationRules

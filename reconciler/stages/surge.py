@@ -10,12 +10,12 @@ from typing import ClassVar
 from reconciler.model import codes
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.nodes import SCARCE_TAINT
-from reconciler.model.placement import Placement, Wait
+from reconciler.model.placement import Placement, SurgeMode, Wait
 from reconciler.model.refs import abridged
 from reconciler.placement.cache import Cache
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
+from reconciler.placement.surge.firm import Firm, Firmer
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.plan.bins import creations
 from reconciler.stages.state import PassState, Rules

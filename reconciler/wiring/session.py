@@ -9,18 +9,15 @@ from datetime import datetime
 
 from reconciler.clocks import FixedClock, SystemClock
 from reconciler.cycle import Cycle
-from reconciler.demand.size import Dialect
 from reconciler.files import packaged_texts
-from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import WriteResult
 from reconciler.model.errors import Misused, Stalled
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions
-from reconciler.placement.surge.firm import SurgeMode
 from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.plan.launching.caps import UNCAPPED, PlanCaps
-from reconciler.plan.objects.objects import Drift, Owner
+from reconciler.plan.objects.objects import Owner
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings
@@ -168,11 +165,11 @@ def make_cycle(
         catalog=catalog,
         clock=clock,
         rules=Rules(
-            dialect=Dialect(settings.dialect),
+            dialect=settings.dialect,
             caps=caps_of(settings) if caps is None else caps,
             placement=PlacementOptions(instance_types=placement.instance_types, optimal=placement.mode == "optimal"),
             optimal_within=placement.optimal_within,
-            surge=SurgeMode(placement.surge),
+            surge=placement.surge,
             not_ready_grace=placement.not_ready_grace,
             consolidation=ConsolidationRules(placement.consolidation_share, placement.consolidation_per_hour),
             back_off=BackOffRules(placement.back_off, placement.back_off_at_most),
@@ -182,8 +179,8 @@ def make_cycle(
             templates_folder=settings.templates.strip("/"),
             suspend=settings.suspend,
             allow_empty=settings.allow_empty,
-            drift=Drift(settings.drift),
-            fulfilment=Fulfilment(settings.buffers.fulfilment),
+            drift=settings.drift,
+            fulfilment=settings.buffers.fulfilment,
             balloon_image=settings.buffers.balloon_image,
             shrink_after=settings.buffers.shrink_after,
             requests=settings.requests,

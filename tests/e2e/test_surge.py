@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from reconciler.model.nodes import SCARCE_TAINT
-from reconciler.model.placement import Wait
+from reconciler.model.placement import SurgeMode, Wait
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.place import place
-from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
+from reconciler.placement.surge.firm import Firm, Firmer
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import standing_nodes
 from tests.controlplane import ControlPlane, eventually

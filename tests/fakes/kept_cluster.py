@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
+from reconciler.model.placement import SurgeMode
 from reconciler.settings.settings import PlacementSettings, Settings
 from tests.fakes.embedded import DELAYS, LARGE, SMALL, Document, Sandbox, buffer, workload
 from tests.fakes.source import FakeSource
@@ -38,12 +39,15 @@ class KeptCluster(Sandbox):
         instance_types_offered: int = 20,
         delays: Delays = DELAYS,
         provisions_pending: bool = False,
-        surge: str = "alone",
+        surge: SurgeMode | str = SurgeMode.ALONE,
     ) -> None:
         super().__init__(instance_types=instance_types, delays=delays, provisions_pending=provisions_pending)
         self._settings = Settings(
             placement=PlacementSettings(
-                check=True, not_ready_grace=not_ready_grace, instance_types=instance_types_offered, surge=surge
+                check=True,
+                not_ready_grace=not_ready_grace,
+                instance_types=instance_types_offered,
+                surge=SurgeMode(surge),
             )
         )
         self.passes: list[Pass] = []

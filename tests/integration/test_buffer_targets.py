@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.size import Dialect
 from reconciler.manifests.repository.declared import live_declared
+from reconciler.model.buffers import Dialect
 from reconciler.model.demand import Demand
 from reconciler.model.view import ClusterView
 from tests.builders import manifest

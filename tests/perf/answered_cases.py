@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.size import Dialect
 from reconciler.manifests.instance_types import synthetic_instance_types
+from reconciler.model.buffers import Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding

@@ -6,8 +6,9 @@ import argparse
 import time
 from statistics import mean, median
 
+from reconciler.model.placement import SurgeMode
 from reconciler.placement.place import place
-from reconciler.placement.surge.firm import Firmer, SurgeMode
+from reconciler.placement.surge.firm import Firmer
 from tests.properties.surge_worlds import large_surge_world, surge_world
 from tests.properties.test_surge import names_of, problem_of
 

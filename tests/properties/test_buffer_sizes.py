@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.demand.size import Base, Dialect, limit_count, percentage_count, size_of
-from reconciler.model.buffers import SHARES_KEY, RememberedShare
+from reconciler.demand.size import Base, limit_count, percentage_count, size_of
+from reconciler.model.buffers import SHARES_KEY, Dialect, RememberedShare
 from reconciler.model.quantity import Resources
 from reconciler.model.remembered import records_of, remembered
 from tests.builders import buffer

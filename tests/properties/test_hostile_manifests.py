@@ -19,10 +19,10 @@ import pytest
 import yaml
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.size import Dialect
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
+from reconciler.model.buffers import Dialect
 from reconciler.model.view import ClusterView
 
 ROOT = Path(__file__).parents[2]

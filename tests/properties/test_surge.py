@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Placement, SurgeMode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel
-from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
+from reconciler.placement.surge.firm import Firm, Firmer
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 from tests.properties.surge_worlds import surge_world

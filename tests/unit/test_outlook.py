@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.demand.size import Dialect
 from reconciler.manifests.repository.declared import read
+from reconciler.model.buffers import Dialect
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
 from reconciler.plan.facts import Facts

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from itertools import chain
 
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, ChunkGroup, Demand
-from reconciler.model.placement import Placement, Wait, read_holdings
+from reconciler.model.placement import Placement, SurgeMode, Wait, read_holdings
 from reconciler.model.quantity import CPU
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.problem import Problem
@@ -40,14 +39,6 @@ _MOST_CHANGES, _STRIDE = 60, 5
 """Free changes of a placement that are tried, and how far apart, so that changes of one kind do not all come first."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
-
-
-class SurgeMode(StrEnum):
-    """What a full buffer promises: room as it was planned, room when the buffer is used alone, or when all are used at once."""
-
-    PLANNED = "planned"
-    ALONE = "alone"
-    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)

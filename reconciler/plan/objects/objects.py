@@ -13,11 +13,10 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from reconciler.model import codes
-from reconciler.model.changes import Action, FieldChange, ObjectChange
+from reconciler.model.changes import Action, Drift, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.field_differences import DiffRules
 from reconciler.model.findings import Code, Finding
@@ -41,13 +40,6 @@ PARTIAL_ANNOTATION = "headroom.dev/partial"
 """On objects of which headroom applies only some fields: never members of the ApplySet, never deleted."""
 NODE_POOL = "NodePool"
 _APPLY_ORDER = {"PodTemplate": 0, "NodePool": 1}
-
-
-class Drift(StrEnum):
-    CORRECT = "correct"
-    """Applied again. What a person changed with kubectl is taken back; a field that a controller took is a conflict."""
-    REPORT = "report"
-    """Reported as a finding. Nothing is written until the manifest itself changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from reconciler.cli.application import application
-from reconciler.demand.size import Dialect
+from reconciler.model.buffers import Dialect
 
 Document = dict[str, Any]
 Case = Mapping[str, Any]

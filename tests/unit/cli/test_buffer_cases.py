@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.demand.size import Dialect
 from reconciler.manifests.instance_types import instance_types_document
+from reconciler.model.buffers import Dialect
 from reconciler.model.quantity import Resources
 from tests import builders
 from tests.fakes.embedded import node_claim, node_pool

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.demand.size import Dialect
+from reconciler.model.buffers import Dialect
 from tests.fakes.embedded import node_pool
 from tests.unit.cli.buffer_documents import (
     Case,

@@ -10,9 +10,8 @@ from typing import Any
 import yaml
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.size import Dialect
 from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer
+from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding

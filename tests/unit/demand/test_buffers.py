@@ -10,8 +10,7 @@ import pytest
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.resolve import READY
-from reconciler.demand.size import Dialect
-from reconciler.model.buffers import Buffer, Recreation
+from reconciler.model.buffers import Buffer, Dialect, Recreation
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding

@@ -20,8 +20,7 @@ from reconciler.demand.combine import (
     without_leaving,
     without_waiting_balloons,
 )
-from reconciler.demand.size import Dialect
-from reconciler.model.buffers import Buffer, balloon_ref
+from reconciler.model.buffers import Buffer, Dialect, balloon_ref
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.marks import PRIORITY_ANNOTATION

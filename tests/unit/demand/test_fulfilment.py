@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.size import Dialect
-from reconciler.model.buffers import Fulfilment
+from reconciler.model.buffers import Dialect, Fulfilment
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding

@@ -12,9 +12,8 @@ from reconciler.cluster.view import ViewStore
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.combine import demands
 from reconciler.demand.resolve import LivePods
-from reconciler.demand.size import Dialect
 from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
-from reconciler.model.buffers import MOST_CHUNKS
+from reconciler.model.buffers import MOST_CHUNKS, Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.pods import Pod, RuntimeClass

@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.demand.schedules import Followed, NextEdges, follow_schedules
-from reconciler.demand.size import Dialect
 from reconciler.demand.timeline import demand_spans
 from reconciler.manifests.repository.declared import live_declared, read
-from reconciler.model.buffers import Buffer
+from reconciler.model.buffers import Buffer, Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.demand.size import Dialect
+from reconciler.model.buffers import Dialect
 from reconciler.model.pods import Pod, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Toleration

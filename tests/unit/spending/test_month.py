@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.demand.combine import demands
 from reconciler.demand.schedules import follow_schedules
-from reconciler.demand.size import Dialect
 from reconciler.manifests.repository.declared import read
+from reconciler.model.buffers import Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import NodePool

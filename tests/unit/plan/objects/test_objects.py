@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.changes import Action, FieldChange, ObjectChange
+from reconciler.model.changes import Action, Drift, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.objects.objects import Drift, ObjectPlan, object_changes, prepared
+from reconciler.plan.objects.objects import ObjectPlan, object_changes, prepared
 from tests.unit.plan.worlds import APPLYSET, OWNER, live
 
 # Which declared objects are created and updated, and which are left as they are.
