@@ -76,7 +76,6 @@ POD_DISRUPTION_BUDGETS = Resource(
 PERSISTENT_VOLUMES = Resource(CORE, "PersistentVolume", "persistentvolumes", part="storage.volumes", namespaced=False)
 VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims", part="storage.claims")
 STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", part="storage.classes", namespaced=False)
-CSI_NODES = Resource(STORAGE, "CSINode", "csinodes", part="storage.limits", namespaced=False)
 RUNTIME_CLASSES = Resource(NODE, "RuntimeClass", "runtimeclasses", part="runtime_classes", namespaced=False)
 NODE_POOLS = _custom(KARPENTER_GROUP, "NodePool", ("v1", "v1beta1"), namespaced=False)
 NODE_CLAIMS = _custom(KARPENTER_GROUP, "NodeClaim", ("v1", "v1beta1"), part="node_claims", namespaced=False)

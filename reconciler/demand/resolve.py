@@ -113,7 +113,6 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
         namespace=buffer.ref.namespace,
         labels=tuple(sorted(labels.items())),
         volume_claims=(),
-        ephemeral_claims=(),
         priority_class_name="",
     )
 

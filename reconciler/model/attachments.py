@@ -12,52 +12,29 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """A PersistentVolume."""
+    """A PersistentVolume. terms: its required node affinity: one must hold; () allows every node. labels: those for zone and region."""
 
     name: str
     terms: tuple[NodeSelectorTerm, ...] = ()
-    """Its required node affinity: one term must hold; () allows every node."""
     labels: tuple[tuple[str, str], ...] = ()
-    """Only its labels for zone and region."""
-    storage_class: str = ""
-    capacity: int = 0
-    """Bytes."""
-    access_modes: tuple[str, ...] = ()
-    claim: tuple[str, str] | None = None
-    """Namespace and name of the claim that it is reserved for or bound to."""
-    driver: str = ""
-    """Its CSI driver; "" for other kinds of volume."""
-    handle: str = ""
-    """The driver's own id. Volumes with the same handle are the same volume to the driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
-    """A PersistentVolumeClaim."""
+    """A PersistentVolumeClaim.
+
+    volume: the name of its PersistentVolume; "" while it has none. bound: whether claim and volume refer to each other. storage_class: None
+    if the field is absent, so that the default class counts; "" for no class. is_for_one_pod: whether at most one pod may use it at a time
+    (ReadWriteOncePod). selected_node: the node for which its volume is being provisioned; "" for none.
+    """
 
     namespace: str
     name: str
     volume: str = ""
-    """The name of its PersistentVolume; "" while it has none."""
     bound: bool = False
-    """Whether claim and volume refer to each other."""
-    lost: bool = False
-    """Whether its volume has been deleted."""
-    deleting: bool = False
     storage_class: str | None = None
-    """None: the field is absent, so the default class counts; "": no class."""
-    requested: int = 0
-    """Bytes."""
-    access_modes: tuple[str, ...] = ()
-    controller: str = ""
-    """UID of the pod whose ephemeral volume it was made for; "" for none."""
+    is_for_one_pod: bool = False
     selected_node: str = ""
-    """The node for which its volume is being provisioned; "" for none."""
-
-    @property
-    def is_for_one_pod(self) -> bool:
-        """Whether at most one pod may use it at a time (ReadWriteOncePod)."""
-        return "ReadWriteOncePod" in self.access_modes
 
     def __str__(self) -> str:
         return f"PersistentVolumeClaim/{self.namespace}/{self.name}"
@@ -65,24 +42,17 @@ class VolumeClaim:
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """A StorageClass."""
+    """A StorageClass.
+
+    waits: WaitForFirstConsumer: the pod's node decides where the volume is provisioned. topologies: where that may be: one term must hold; ()
+    allows every node. default: whether it is the default class, for claims that name none.
+    """
 
     name: str
     provisioner: str = ""
     waits: bool = False
-    """WaitForFirstConsumer: the pod's node decides where the volume is provisioned."""
     topologies: tuple[NodeSelectorTerm, ...] = ()
-    """Where volumes may be provisioned: one term must hold; () allows every node."""
     default: bool = False
-    """Whether it is the default class, for claims that name none."""
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeLimits:
-    """The content of a node's CSINode. limits: by CSI driver, how many of its volumes can be attached."""
-
-    node: str
-    limits: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +62,3 @@ class Storage:
     volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[VolumeClaim, ...] = ()
     classes: tuple[StorageClass, ...] = ()
-    limits: tuple[VolumeLimits, ...] = ()

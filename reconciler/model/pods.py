@@ -93,8 +93,7 @@ class PodShape:
 
     requests: as kube-scheduler counts them: the larger of init and app containers, sidecars, overhead, and `pods: 1`. Absent
     requests default to the limits, as in the API server. labels, node_selector: sorted.
-    volume_claims: names of the PersistentVolumeClaims that the pod uses. ephemeral_claims: those of them that must have been made for
-    the pod, each with its pod's UID. claims_devices: whether it has resource claims (Dynamic Resource Allocation), which are not judged.
+    volume_claims: names of the PersistentVolumeClaims that the pod uses. claims_devices: whether it has resource claims (Dynamic Resource Allocation), which are not judged.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet; "" once admission has added them.
     own_taint: nodes made for it have this taint, and hold nothing that was made for something else.
 
@@ -117,7 +116,6 @@ class PodShape:
     preferred_pod_anti_affinity: tuple[WeightedPodAffinityTerm, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     volume_claims: tuple[str, ...] = ()
-    ephemeral_claims: tuple[tuple[str, str], ...] = ()
     claims_devices: bool = False
     scheduler_name: str = DEFAULT_SCHEDULER
     priority_class_name: str = ""

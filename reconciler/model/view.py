@@ -15,7 +15,6 @@ from reconciler.model.attachments import (
     Storage,
     StorageClass,
     VolumeClaim,
-    VolumeLimits,
 )
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import (
@@ -347,7 +346,6 @@ _KINDS: Mapping[type, tuple[str, str]] = {
     RuntimeClass: ("node.k8s.io", "RuntimeClass"),
     StorageClass: ("storage.k8s.io", "StorageClass"),
     VolumeClaim: ("", "PersistentVolumeClaim"),
-    VolumeLimits: ("storage.k8s.io", "CSINode"),
 }
 
 
@@ -363,5 +361,4 @@ def identity_of(value: object) -> ObjectRef | None:
     kind = _KINDS.get(type(value))
     if kind is None:
         return None
-    name = value.node if isinstance(value, VolumeLimits) else getattr(value, "name", "")
-    return ObjectRef(*kind, getattr(value, "namespace", ""), name)
+    return ObjectRef(*kind, getattr(value, "namespace", ""), getattr(value, "name", ""))

@@ -23,9 +23,6 @@ LARGEST = 2**52
 PLENTY = 2**62
 """Stands for "no limit" among counts, and for "not available" among prices."""
 
-ATTACHABLE = "attachable-volumes-csi-"
-"""The prefix of a resource that counts the volumes attached to a node, as in earlier kubelets; the CSI driver's name follows."""
-
 
 class ResourceColumns:
     """The resources that have a column: CPU, memory and pods, then all others by name."""
@@ -36,9 +33,7 @@ class ResourceColumns:
         self._vectors: dict[tuple[tuple[str, int], ...], Amounts] = {}
         self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
         """Cache by the amounts of resource lists, which hash faster than the lists themselves."""
-        self.volumes = [column for column, name in enumerate(self.names) if name.startswith(ATTACHABLE)]
-        sold = [item for item in enumerate(self.names) if item[0] not in self.volumes]
-        self._sold = sorted(sold, key=itemgetter(1))
+        self._by_name = sorted(enumerate(self.names), key=itemgetter(1))
 
     def vector(self, resources: Resources) -> Amounts:
         """The amounts, shape (resources,). The array is shared and must not be modified."""
@@ -63,8 +58,8 @@ class ResourceColumns:
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 
     def asked(self, amounts: Sequence[int]) -> Resources:
-        """What a NodeClaim may request: without volumes, which no instance type has a number of."""
-        return Resources(tuple([(name, amounts[column]) for column, name in self._sold if amounts[column]]))
+        """The amounts as a resource list."""
+        return Resources(tuple([(name, amounts[column]) for column, name in self._by_name if amounts[column]]))
 
 
 def times(room: Amounts, request: Amounts) -> Amounts:

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.quantity import CPU, readable_amount
-from reconciler.model.refs import counted
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.placement.arrays import ATTACHABLE
 from reconciler.placement.requirements import Requirements, Values, values_of
 
 MOST_VALUES = 4
@@ -25,15 +23,11 @@ def listed(parts: Iterable[str], last: str = "and") -> str:
 
 
 def amount_words(name: str, amount: int) -> str:
-    """`100m CPU`, `2 volumes of ebs.csi.aws.com`."""
-    if name.startswith(ATTACHABLE):
-        return f"{counted(amount, 'volume')} of {name.removeprefix(ATTACHABLE)}"
+    """`100m CPU`, `2 nvidia.com/gpu`."""
     return f"{readable_amount(name, amount)} {resource_words(name)}"
 
 
 def resource_words(name: str) -> str:
-    if name.startswith(ATTACHABLE):
-        return f"volumes of {name.removeprefix(ATTACHABLE)}"
     return "CPU" if name == CPU else name
 
 

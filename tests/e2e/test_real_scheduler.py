@@ -1,6 +1,6 @@
 """Placements beside the real kube-scheduler: it binds every pod that we said fits, and none that we said does not.
 
-For some hundred generated worlds, most of them with volumes and claims made for pods, the nodes that are there and those that were planned are created on a real API server, all
+For some hundred generated worlds, half of them with volumes, the nodes that are there and those that were planned are created on a real API server, all
 at once. Then come the pods: first those that were placed, each with a resource request that only its bin can meet, so that
 the real scheduler has the last word on every other rule, with all the nodes in sight. They come in the order in which
 demands are placed, one group after the other: a pod that counts for a spread rule without being under it may tip the
@@ -34,9 +34,8 @@ from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.world_claims import made_for, worlds_with_claims
 from tests.e2e.world_documents import node_document, planned_document, pod_document, resized
-from tests.e2e.world_volumes import class_documents, storage_documents
+from tests.e2e.world_volumes import class_documents, storage_documents, worlds_with_volumes
 from tests.unit.placement.worlds import World
 
 pytestmark = pytest.mark.e2e
@@ -76,7 +75,7 @@ def generated() -> tuple[World, ...]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(world=worlds_with_claims())
+    @given(world=worlds_with_volumes())
     def collect(world: World) -> None:
         found.append(world)
 
@@ -161,7 +160,7 @@ def stages(plane: ControlPlane, turned: list[Staged]) -> list[Staged]:
     ]
     for stage in waiting:
         for pod in _placed(stage):
-            _delete(plane, stage, pod)
+            plane.api.delete("v1", "Pod", pod["metadata"]["name"], namespace=stage.name)
     _come(plane, waiting, [stage.placed[::-1] for stage in waiting])
     turned += waiting
     return found
@@ -174,18 +173,10 @@ def _placed(stage: Staged) -> list[Document]:
 def _come(plane: ControlPlane, stages: Sequence[Staged], rounds: Iterable[list[list[Document]]]) -> None:
     for pods in zip_longest(*rounds, fillvalue=[]):
         _each(
-            lambda item: _create_pod(plane, *item),
-            ((stage, pod) for stage, some in zip(stages, pods, strict=True) for pod in some),
+            plane.api.create,
+            (pod for _, some in zip(stages, pods, strict=True) for pod in some),
         )
         _settle(plane)
-
-
-def _create_pod(plane: ControlPlane, stage: Staged, document: Document) -> None:
-    """With what controllers would make for it."""
-    pod = document["metadata"]["name"]
-    uid = plane.api.create(document)["metadata"]["uid"]
-    for item in made_for(stage.name, pod, stage.shapes[pod], stage.world.view, uid):
-        plane.api.create(item)
 
 
 def _run(plane: ControlPlane, stage: Staged, document: Document) -> None:
@@ -193,16 +184,6 @@ def _run(plane: ControlPlane, stage: Staged, document: Document) -> None:
     pod = document["metadata"]["name"]
     plane.api.create(document)
     plane.api.patch("v1", "Pod", pod, stage.resizes[pod], namespace=stage.name, subresource="status")
-
-
-def _delete(plane: ControlPlane, stage: Staged, document: Document) -> None:
-    """With what was made for it, which nobody here would let go."""
-    pod = document["metadata"]["name"]
-    plane.api.delete("v1", "Pod", pod, namespace=stage.name)
-    for item in made_for(stage.name, pod, stage.shapes[pod], stage.world.view, ""):
-        of = (item["apiVersion"], item["kind"], item["metadata"]["name"])
-        plane.api.patch(*of, {"metadata": {"finalizers": None}}, namespace=stage.name)
-        plane.api.delete(*of, namespace=stage.name)
 
 
 def test_pods_that_are_resized_are_read_as_what_they_are_said_to_count_for(
@@ -233,7 +214,7 @@ def test_the_order_of_demands_is_one_in_which_they_are_bound_nearly_always(
 
 
 def test_no_pod_that_does_not_fit_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:
-    _each(lambda item: _create_pod(plane, *item), ((stage, pod) for stage in stages for pod in stage.unplaced))
+    _each(plane.api.create, (pod for stage in stages for pod in stage.unplaced))
     _settle(plane)
     pods = _pods(plane)
     wrong = {}

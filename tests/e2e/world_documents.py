@@ -29,8 +29,6 @@ from reconciler.model.requirements import LabelSelector, Requirement, Taint, Tol
 from tests.builders import manifest
 
 WORLD_LABEL = "headroom.test/world"
-MADE_VOLUME = "scratch"
-"""The name of a pod's ephemeral volume."""
 _SEATS = "1000"
 
 Document = dict[str, Any]
@@ -139,15 +137,7 @@ def node_name(world: str, name: str) -> str:
 
 
 def _volumes(shape: PodShape) -> list[Document]:
-    made = {name for name, _ in shape.ephemeral_claims}
-    named = [
-        {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
-        for claim in shape.volume_claims
-        if claim not in made
-    ]
-    template = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
-    ephemeral = {"volumeClaimTemplate": {"spec": {**template, "storageClassName": "disks"}}}
-    return [*named, *({"name": MADE_VOLUME, "ephemeral": ephemeral} for _ in made)]
+    return [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in shape.volume_claims]
 
 
 def _seat(name: str) -> str:

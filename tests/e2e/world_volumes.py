@@ -1,8 +1,7 @@
 """Generated worlds whose pods have volumes, and their storage as documents for a real API server. Used by test_real_scheduler.
 
 Volumes are bound before any pod comes, since nobody here would bind or make them: what is judged is where a bound volume lets its
-pods be, and that a claim which is not bound or not there keeps them off every node. Claims that only one pod may have, and
-how many volumes a node attaches, are test_real_attachments'.
+pods be, and that a claim which is not bound or not there keeps them off every node.
 """
 
 from __future__ import annotations
@@ -41,16 +40,11 @@ def worlds_with_volumes(draw: st.DrawFn) -> World:
             f"pv-{name}",
             terms=draw(st.sampled_from(REACHES)),
             labels=draw(st.sampled_from(LABELS)),
-            storage_class="disks",
-            capacity=2**30,
-            access_modes=("ReadWriteMany",),
-            claim=(_NAMESPACE, name),
-            driver=DISKS,
         )
         for name in NAMES
     )
     bound = tuple(VolumeClaim(_NAMESPACE, name, f"pv-{name}", bound=True, storage_class="disks") for name in NAMES)
-    waiting = VolumeClaim(_NAMESPACE, _UNBOUND, storage_class="at-once", requested=2**30)
+    waiting = VolumeClaim(_NAMESPACE, _UNBOUND, storage_class="at-once")
     names = st.lists(st.sampled_from([*NAMES, *NAMES, _UNBOUND, _MISSING]), min_size=1, max_size=2, unique=True)
     demands = tuple(
         replace(
@@ -82,22 +76,20 @@ def class_documents() -> list[Document]:
 
 
 def storage_documents(world: str, storage: Storage) -> list[Document]:
-    """Volumes have names of their own within the world only. Claims that are made for one pod come with it."""
-    made = {(item.namespace, item.name) for item in storage.claims if item.controller}
+    """Volumes have names of their own within the world only."""
     return [
-        *(volume_document(world, item) for item in storage.volumes if item.claim not in made),
-        *(claim_document(world, item) for item in storage.claims if not item.controller),
+        *(_volume_document(world, item) for item in storage.volumes),
+        *(_claim_document(world, item) for item in storage.claims),
     ]
 
 
-def volume_document(world: str, item: PersistentVolume) -> Document:
-    assert item.claim is not None
+def _volume_document(world: str, item: PersistentVolume) -> Document:
     spec: Document = {
         "capacity": {"storage": "1Gi"},
-        "accessModes": list(item.access_modes),
-        "storageClassName": item.storage_class,
-        "claimRef": {"namespace": world, "name": item.claim[1]},
-        "csi": {"driver": item.driver, "volumeHandle": f"{world}-{item.name}"},
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "disks",
+        "claimRef": {"namespace": world, "name": item.name.removeprefix("pv-")},
+        "csi": {"driver": DISKS, "volumeHandle": f"{world}-{item.name}"},
     }
     if item.terms:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [_term(world, term) for term in item.terms]}}
@@ -128,7 +120,7 @@ def _expressions(world: str, items: Sequence[Requirement]) -> list[Document]:
     ]
 
 
-def claim_document(world: str, item: VolumeClaim) -> Document:
+def _claim_document(world: str, item: VolumeClaim) -> Document:
     volume = {"volumeName": f"{world}-{item.volume}"} if item.volume else {}
     return manifest(
         "v1",

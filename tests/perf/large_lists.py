@@ -63,7 +63,6 @@ _TEXTS = {
     f"status: {{allocatable: {_ROOM}, capacity: {_ROOM}, conditions: [{_READY}], images: IMAGES}}",
     "nodeclaims": f"metadata: {{labels: {_LABELS}, {_METADATA}}}\nspec: {{nodeClassRef: {_CLAIM}, requirements: []}}\n"
     f"status: {{nodeName: NAME, providerID: 'kwok://NAME', allocatable: {_ROOM}, capacity: {_ROOM}, conditions: [{_READY}]}}",
-    "csinodes": "metadata: {name: NAME}\nspec: {drivers: [{name: ebs.csi.example.com, nodeID: NAME, allocatable: {count: 25}, topologyKeys: [zone]}]}",
     "deployments": f"metadata: {_OF_A_TEAM}\nspec: {{replicas: COUNT, selector: {_SELECTOR}, template: {_TEMPLATE}}}\nstatus: {{replicas: COUNT}}",
     "replicasets": f"metadata: {_OF_A_TEAM[:-1]}, ownerReferences: [{{apiVersion: apps/v1, kind: Deployment, name: APP, uid: uid-APP, controller: true,"
     f" blockOwnerDeletion: true}}]}}\nspec: {{replicas: COUNT, selector: {_SELECTOR}, template: {_TEMPLATE}}}\nstatus: {{replicas: COUNT}}",
@@ -97,7 +96,7 @@ def objects(nodes: int, pods: int) -> Iterator[tuple[str, str]]:
     for number in range(NAMESPACES):
         yield made("namespaces", NAME=f"team-{number}")
     for number in range(nodes):
-        for plural in ("nodes", "nodeclaims", "csinodes"):
+        for plural in ("nodes", "nodeclaims"):
             yield made(plural, NAME=f"node-{number:05}", ZONE=ZONES[number % len(ZONES)])
     for number in range(-(-pods // PODS_OF_ONE)):
         cpu, memory = _SIZES[number % len(_SIZES)]

@@ -19,7 +19,6 @@ from reconciler.placement.problem import PlacementOptions
 from tests.builders import demand, node, node_pool, pod, shape
 from tests.properties import wide_volumes
 from tests.properties.sampling import sampled_from
-from tests.properties.wide_volumes import waits_for_the_first, with_own_volumes
 from tests.properties.wide_worlds import attaching
 from tests.unit.placement.worlds import ZONES, World, catalogue
 
@@ -54,7 +53,7 @@ def attaching_worlds(draw: st.DrawFn) -> World:
         draw(_running(f"running-{number}", draw(sampled_from(names)), kinds))
         for number in range(draw(st.integers(0, 3)))
     )
-    view = ClusterView(nodes=nodes, pods=pods, storage=draw(wide_volumes.storages(names)))
+    view = ClusterView(nodes=nodes, pods=pods, storage=draw(wide_volumes.storages()))
     with_new_nodes = draw(st.booleans())
     demands = [
         Demand(
@@ -82,21 +81,14 @@ EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "80"))
 @settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=attaching_worlds())
 def test_a_pod_that_waits_would_break_a_rule_on_every_node(world: World) -> None:
-    """As if each pod had volumes of its own, which is how placement counts them."""
     placement = world.placed()
-    waiting = [
-        item
-        for item in placement.unplaced
-        if item.demand.kind == "Pod" and not waits_for_the_first(item) and not _is_not_judged(item)
-    ]
-    storage, demands = with_own_volumes(world.view.storage, world.demands)
-    apart = replace(world, view=replace(world.view, storage=storage), demands=demands)
+    waiting = [item for item in placement.unplaced if item.demand.kind == "Pod" and not _is_not_judged(item)]
 
     assert [
         (str(item.demand), name)
         for item in waiting
         for name, more in _with_one_more(world, placement, item)
-        if apart.broken_rules(more) == ()
+        if world.broken_rules(more) == ()
     ] == []
 
 

@@ -4,7 +4,7 @@ Beside plain worlds these have spread over capacity types, minDomains, inclusion
 across namespaces; required and preferred terms with every operator; extended resources and RuntimeClasses; pools with minValues,
 startup taints, labels and custom labels, static ones among them; offerings that are sold out or reserved; overlays of price and
 capacity; nodes that are young or leaving, their NodeClaims being deleted or they themselves gone while pods are still on them, and
-NodeClaims on their way; volumes, shared or of one pod only, and resource claims; and every option of a placement.
+NodeClaims on their way; volumes, shared too, and resource claims; and every option of a placement.
 """
 
 from __future__ import annotations
@@ -139,7 +139,6 @@ def wide_worlds(draw: st.DrawFn) -> World:
     )
     kinds = draw(sampled_from(["none", "none", "volumes", "volumes", "devices", "devices", "both"]))
     nodes, claims = draw(_nodes(world))
-    names = tuple(item.name for item in nodes)
     pods = tuple(draw(_bound(item, kinds)) for item in world.view.pods)
     driver = DaemonSet("system", "driver", shape("200m", "128Mi", namespace="system", node_selector={"team": "red"}))
     view: ClusterView = replace(
@@ -149,7 +148,7 @@ def wide_worlds(draw: st.DrawFn) -> World:
         pods=tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name))),
         daemon_sets=(*world.view.daemon_sets, *draw(sampled_from([(), (driver,)]))),
         namespaces=NAMESPACES,
-        storage=draw(wide_volumes.storages(names)) if kinds in {"volumes", "both"} else Storage(),
+        storage=draw(wide_volumes.storages()) if kinds in {"volumes", "both"} else Storage(),
     )
     options = draw(_options())
     demands = tuple(

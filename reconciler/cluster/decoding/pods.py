@@ -201,9 +201,7 @@ class ShapePool:
         sibling = self._siblings.get(key) if likeness is not None else None
         if sibling is not None and sibling[0] == likeness:
             return sibling[1]
-        shape = shape_of(
-            spec, namespace=namespace, labels=metadata.labels or {}, pod_name=metadata.name, pod_uid=metadata.uid
-        )
+        shape = shape_of(spec, namespace=namespace, labels=metadata.labels or {}, pod_name=metadata.name)
         if max(len(self._shapes), len(self._siblings)) > _MOST:
             self._shapes.clear()  # most are of pods that are long gone
             self._siblings.clear()

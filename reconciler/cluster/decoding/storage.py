@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from reconciler.cluster.decoding.wire import MetadataWire, Texts, controller_of
+from reconciler.cluster.decoding.wire import MetadataWire, Texts
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_shape import node_term_of, toleration_of
-from reconciler.manifests.pods.pod_spec_wire import NodeSelectorWire, Quantities, ResourcesWire, TolerationWire, Wire
-from reconciler.model.attachments import PersistentVolume, StorageClass, VolumeClaim, VolumeLimits
+from reconciler.manifests.pods.pod_spec_wire import NodeSelectorWire, Quantities, TolerationWire, Wire
+from reconciler.model.attachments import PersistentVolume, StorageClass, VolumeClaim
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import REGION_LABEL, ZONE_LABEL
 from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
-from reconciler.model.quantity import Resources, parse_quantity
+from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -31,23 +31,8 @@ class _VolumeAffinityWire(Wire, frozen=True):
     required: NodeSelectorWire | None = None
 
 
-class _CsiWire(Wire, frozen=True):
-    driver: str = ""
-    volume_handle: str = ""
-
-
-class _ClaimRefWire(Wire, frozen=True):
-    namespace: str = ""
-    name: str = ""
-
-
 class _VolumeSpecWire(Wire, frozen=True):
     node_affinity: _VolumeAffinityWire | None = None
-    csi: _CsiWire | None = None
-    claim_ref: _ClaimRefWire | None = None
-    storage_class_name: str | None = None
-    capacity: Quantities | None = None
-    access_modes: tuple[str, ...] | None = None
 
 
 class VolumeWire(Wire, frozen=True):
@@ -59,7 +44,6 @@ class _ClaimSpecWire(Wire, frozen=True):
     volume_name: str | None = None
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] | None = None
-    resources: ResourcesWire | None = None
 
 
 class _ClaimStatusWire(Wire, frozen=True):
@@ -88,24 +72,6 @@ class StorageClassWire(Wire, frozen=True):
     allowed_topologies: tuple[_TopologyTermWire, ...] | None = None
 
 
-class _AllocatableWire(Wire, frozen=True):
-    count: int | None = None
-
-
-class _NodeDriverWire(Wire, frozen=True):
-    name: str = ""
-    allocatable: _AllocatableWire | None = None
-
-
-class _CsiNodeSpecWire(Wire, frozen=True):
-    drivers: tuple[_NodeDriverWire, ...] | None = None
-
-
-class CsiNodeWire(Wire, frozen=True):
-    metadata: MetadataWire
-    spec: _CsiNodeSpecWire = _CsiNodeSpecWire()
-
-
 class _OverheadWire(Wire, frozen=True):
     pod_fixed: Quantities | None = None
 
@@ -132,18 +98,7 @@ def persistent_volume(_resource: Resource, volume: VolumeWire, _data: Any) -> Pe
         if required is not None
         else (),
         labels=tuple((key, labels[key]) for key in PLACE_LABELS if key in labels),
-        storage_class=spec.storage_class_name or "",
-        capacity=_bytes(spec.capacity),
-        access_modes=spec.access_modes or (),
-        claim=(spec.claim_ref.namespace, spec.claim_ref.name) if spec.claim_ref is not None else None,
-        driver=spec.csi.driver if spec.csi is not None else "",
-        handle=spec.csi.volume_handle if spec.csi is not None else "",
     )
-
-
-def _bytes(quantities: Quantities | None) -> int:
-    value = (quantities or {}).get("storage")
-    return 0 if value is None else int(parse_quantity(value))
 
 
 def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> VolumeClaim:
@@ -156,12 +111,8 @@ def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> Vol
         name=metadata.name,
         volume=spec.volume_name or "",
         bound=bool(spec.volume_name) and (marked or phase == "Bound"),
-        lost=phase == "Lost",
-        deleting=metadata.deletion_timestamp is not None,
         storage_class=spec.storage_class_name,
-        requested=_bytes(spec.resources.requests if spec.resources is not None else None),
-        access_modes=spec.access_modes or (),
-        controller=controller_of(metadata).uid,
+        is_for_one_pod="ReadWriteOncePod" in (spec.access_modes or ()),
         selected_node=(metadata.annotations or {}).get(SELECTED_NODE) or "",
     )
 
@@ -183,15 +134,6 @@ def storage_class(_resource: Resource, found: StorageClassWire, _data: Any) -> S
     )
 
 
-def volume_limits(_resource: Resource, node: CsiNodeWire, _data: Any) -> VolumeLimits:
-    limits = [
-        (driver.name, driver.allocatable.count)
-        for driver in node.spec.drivers or ()
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    ]
-    return VolumeLimits(node.metadata.name, tuple(sorted(limits)))
-
-
 def runtime_class(_resource: Resource, found: RuntimeClassWire, _data: Any) -> RuntimeClass:
     """Raises `Invalid`."""
     scheduling = found.scheduling or _SchedulingWire()
@@ -208,11 +150,10 @@ def runtime_class(_resource: Resource, found: RuntimeClassWire, _data: Any) -> R
     )
 
 
-StorageValue = PersistentVolume | VolumeClaim | StorageClass | VolumeLimits | RuntimeClass
+StorageValue = PersistentVolume | VolumeClaim | StorageClass | RuntimeClass
 DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], StorageValue]]] = {
     ("", "PersistentVolume"): (msgspec.json.Decoder(VolumeWire), persistent_volume),
     ("", "PersistentVolumeClaim"): (msgspec.json.Decoder(VolumeClaimWire), volume_claim),
     ("storage.k8s.io", "StorageClass"): (msgspec.json.Decoder(StorageClassWire), storage_class),
-    ("storage.k8s.io", "CSINode"): (msgspec.json.Decoder(CsiNodeWire), volume_limits),
     ("node.k8s.io", "RuntimeClass"): (msgspec.json.Decoder(RuntimeClassWire), runtime_class),
 }

@@ -75,10 +75,11 @@ _BY_FILE = {file_of(resource): resource for resource in (*RESOURCES, CONFIG_MAPS
     f"{resource.plural}.json": resource for resource in WORKLOADS
 }
 """Kubernetes' own workloads may have a file each too, as `kubectl get deployments -A -o json` prints them."""
-_OF_DEVICES = frozenset(
-    {"resourceslices.json", "deviceclasses.json", "resourceclaims.json", "resourceclaimtemplates.json"}
+_NOT_JUDGED = frozenset(
+    f"{kind}.json"
+    for kind in ("csinodes", "resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
 )
-"""An older headroom captured these. Pods with resource claims are said to be not judged, whether the files are there or not."""
+"""An older headroom captured these. That they are not judged is said of the pods that they are about."""
 
 
 def read_snapshot(path: str | Path) -> Snapshot:
@@ -128,7 +129,7 @@ def _workload_kind(item: msgspec.Raw, scaled: dict[tuple[str, str], Resource]) -
 def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
     """One finding about all files that look like lists of objects but have other names than those that are read."""
     unread = sorted(
-        {name for name in names if name.endswith(_LISTS) and not name.startswith(".") and name not in _OF_DEVICES}
+        {name for name in names if name.endswith(_LISTS) and not name.startswith(".") and name not in _NOT_JUDGED}
     )
     if not unread:
         return ()

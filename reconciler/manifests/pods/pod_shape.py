@@ -60,13 +60,11 @@ def pod_spec_from(mapping: Mapping[str, Any]) -> PodSpecWire:
         raise Invalid(f"{what[:1].lower()}{what[1:]} at {where}") from error
 
 
-def shape_of(
-    spec: PodSpecWire, *, namespace: str, labels: Mapping[str, str], pod_name: str = "", pod_uid: str = ""
-) -> PodShape:
+def shape_of(spec: PodSpecWire, *, namespace: str, labels: Mapping[str, str], pod_name: str = "") -> PodShape:
     """The shape of a pod with this spec. Raises `Invalid` on a malformed or negative quantity or an unknown operator.
 
     pod_name: of a real pod; its ephemeral volumes' claims are named after it. "" for a template, whose ephemeral volumes are
-    ignored. pod_uid: the owner that those claims must have.
+    ignored.
     """
     required, preferred = _node_affinity(spec.affinity)
     near, away, near_preferred, away_preferred = _pod_affinity(spec.affinity)
@@ -85,7 +83,6 @@ def shape_of(
         preferred_pod_anti_affinity=away_preferred,
         host_ports=_host_ports(spec),
         volume_claims=_volume_claims(spec, pod_name),
-        ephemeral_claims=tuple((name, pod_uid) for name in _ephemeral_claims(spec, pod_name)),
         claims_devices=bool(spec.resource_claims),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name or "",
@@ -291,19 +288,10 @@ def _host_ports(spec: PodSpecWire) -> tuple[HostPort, ...]:
 
 
 def _volume_claims(spec: PodSpecWire, pod_name: str) -> tuple[str, ...]:
-    named = {
-        volume.persistent_volume_claim.claim_name
-        for volume in spec.volumes or ()
-        if volume.persistent_volume_claim is not None
-    }
-    return tuple(sorted(named.union(_ephemeral_claims(spec, pod_name))))
-
-
-def _ephemeral_claims(spec: PodSpecWire, pod_name: str) -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            f"{pod_name}-{volume.name}"
-            for volume in spec.volumes or ()
-            if pod_name and volume.ephemeral is not None and volume.persistent_volume_claim is None
-        )
-    )
+    claims: set[str] = set()
+    for volume in spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            claims.add(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None and pod_name:
+            claims.add(f"{pod_name}-{volume.name}")
+    return tuple(sorted(claims))

@@ -67,9 +67,6 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     occupancy = Occupancy(nodes)
     yield from spread_violations(occupancy)
     yield from inter_pod_violations(occupancy, problem.cluster.namespaces)
-    yield from volumes.shared_violations(nodes)
-    for node in nodes:
-        yield from volumes.limit_violations(node)
 
 
 def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str]:

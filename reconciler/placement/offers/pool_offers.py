@@ -20,7 +20,7 @@ from reconciler.model.nodes import (
 from reconciler.model.pods import DaemonSet, HostPort
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.placement.arrays import LARGEST, PLENTY, Amounts, ResourceColumns
+from reconciler.placement.arrays import PLENTY, Amounts, ResourceColumns
 from reconciler.placement.batches import Needs, needs_of
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
@@ -160,7 +160,6 @@ def pool_offers(
     overlays: Sequence[NodeOverlay],
     columns: ResourceColumns,
 ) -> PoolOffers:
-    """A node to be made attaches any number of volumes, as Karpenter has it."""
     labels = [*pool.template.labels, (NODEPOOL_LABEL, pool.name)]
     if pool.template.node_class is not None:
         labels.append((node_class_label(pool), pool.template.node_class.name))
@@ -169,14 +168,12 @@ def pool_offers(
     added = added_capacity(offerings, overlays, pool, rows)
     prices, priced = adjusted_prices(offerings, overlays, pool)
     more = [added.get(index, Resources()) for index in range(len(offerings.types))]
-    room = columns.matrix(own + extra for own, extra in zip(offerings.allocatable, more, strict=True))
-    room[:, columns.volumes] = LARGEST
     offers = PoolOffers(
         pool=pool,
         offerings=offerings,
         template=template.without_minimums(),
         rows=rows,
-        room=room,
+        room=columns.matrix(own + extra for own, extra in zip(offerings.allocatable, more, strict=True)),
         daemon_load=np.zeros((len(offerings.types), len(columns.names)), dtype=np.int64),
         overlaid={index: columns.vector(resources) for index, resources in added.items()},
         capacities=tuple(item.capacity + extra for item, extra in zip(offerings.types, more, strict=True)),

@@ -77,12 +77,11 @@ def test_a_chunk_like_a_live_pod_has_none_of_what_was_made_for_that_pod() -> Non
     own = replace(
         shape(labels={"app": "web"}),
         volume_claims=("web-1-scratch",),
-        ephemeral_claims=(("web-1-scratch", "uid"),),
     )
     view = ClusterView(pods=(web_pod(shape=own),))
     demand, _ = ask_one(buffer(), workloads=[selecting()], view=view, dialect=Dialect.CLUSTER_AUTOSCALER)
     chunk = demand.groups[0].shape
-    assert (chunk.volume_claims, chunk.ephemeral_claims) == ((), ())
+    assert chunk.volume_claims == ()
 
 
 def test_kinds_of_other_projects_may_have_the_names_of_kubernetes_own() -> None:

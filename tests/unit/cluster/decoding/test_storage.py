@@ -9,7 +9,6 @@ from typing import Any
 
 from reconciler.cluster.resources import (
     BY_KIND,
-    CSI_NODES,
     PERSISTENT_VOLUMES,
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
@@ -19,7 +18,7 @@ from reconciler.cluster.resources import (
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.cluster.view import ViewStore
-from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
+from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Toleration
@@ -58,10 +57,6 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
                 "volume.kubernetes.io/selected-node": "node-1",
                 "x": SECRET,
             },
-            "ownerReferences": [
-                {"apiVersion": "v1", "kind": "Other", "name": "other", "uid": "uid-other"},
-                {"apiVersion": "v1", "kind": "Pod", "name": "db", "uid": "uid-db", "controller": True},
-            ],
         },
         "spec": {
             "volumeName": "pv-1",
@@ -77,15 +72,6 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
         "parameters": {"secret": SECRET},
         "volumeBindingMode": "WaitForFirstConsumer",
         "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["zone-a", "zone-b"]}]}],
-    },
-    CSI_NODES: {
-        "metadata": {"name": "node-1"},
-        "spec": {
-            "drivers": [
-                {"name": "ebs.csi.aws.com", "nodeID": SECRET, "topologyKeys": [ZONE], "allocatable": {"count": 25}},
-                {"name": "efs.csi.aws.com", "nodeID": SECRET, "topologyKeys": []},
-            ]
-        },
     },
     RUNTIME_CLASSES: {
         "metadata": {"name": "kata"},
@@ -103,12 +89,6 @@ STORAGE = Storage(
             "pv-1",
             terms=(NodeSelectorTerm((Requirement(ZONE, Operator.IN, ("zone-a",)),)),),
             labels=((ZONE, "zone-a"),),
-            storage_class="gp3",
-            capacity=10 * 2**30,
-            access_modes=("ReadWriteOnce",),
-            claim=("shop", "data"),
-            driver="ebs.csi.aws.com",
-            handle="vol-1",
         ),
     ),
     (
@@ -118,9 +98,7 @@ STORAGE = Storage(
             volume="pv-1",
             bound=True,
             storage_class="gp3",
-            requested=8 * 2**30,
-            access_modes=("ReadWriteOncePod",),
-            controller="uid-db",
+            is_for_one_pod=True,
             selected_node="node-1",
         ),
     ),
@@ -133,7 +111,6 @@ STORAGE = Storage(
             default=True,
         ),
     ),
-    (VolumeLimits("node-1", (("ebs.csi.aws.com", 25),)),),
 )
 KATA = RuntimeClass(
     "kata",
@@ -162,7 +139,7 @@ def test_a_claim_that_only_says_it_is_bound_is_bound() -> None:
     plain = {"metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv-1"}}
     assert not view_of((VOLUME_CLAIMS, plain)).storage.claims[0].bound
     assert view_of((VOLUME_CLAIMS, plain | {"status": {"phase": "Bound"}})).storage.claims[0].bound
-    assert view_of((VOLUME_CLAIMS, plain | {"status": {"phase": "Lost"}})).storage.claims[0].lost
+    assert not view_of((VOLUME_CLAIMS, plain | {"status": {"phase": "Lost"}})).storage.claims[0].bound
 
 
 def test_a_class_that_cannot_be_read_is_a_gap() -> None:

@@ -184,9 +184,9 @@ def test_a_list_under_another_name_is_not_passed_over_in_silence(tmp_path: Path,
     assert "workloads.json is for Deployment" in finding.hint
 
 
-def test_files_of_devices_that_an_older_headroom_captured_are_passed_over(tmp_path: Path) -> None:
+def test_files_that_an_older_headroom_captured_are_passed_over(tmp_path: Path) -> None:
     capture(read, tmp_path)
-    for name in ("resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates"):
+    for name in ("csinodes", "resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates"):
         (tmp_path / f"{name}.json").write_text(kubectl_list({"apiVersion": "resource.k8s.io/v1", "kind": "Any"}))
     view = snapshot_at(str(tmp_path)).view()
     assert (len(view.pods), view.findings, view.complete) == (2, (), True)

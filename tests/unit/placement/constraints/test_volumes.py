@@ -7,21 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.attachments import (
-    NO_PROVISIONER,
-    PersistentVolume,
-    Storage,
-    StorageClass,
-    VolumeClaim,
-    VolumeLimits,
-)
+from reconciler.model.attachments import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import HOSTNAME_LABEL, INITIALIZED_LABEL, ZONE_LABEL, Node, NodeClaim
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node, NodeClaim
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pending, pod, shape
@@ -38,15 +30,15 @@ def where(key: str, *values: str) -> NodeSelectorTerm:
 
 
 def volume(name: str, *terms: NodeSelectorTerm, **fields: object) -> PersistentVolume:
-    return replace(PersistentVolume(name, terms, driver=EBS), **fields)  # type: ignore[arg-type]
+    return replace(PersistentVolume(name, terms), **fields)  # type: ignore[arg-type]
 
 
 def bound(name: str, volume_name: str, **fields: object) -> VolumeClaim:
     return replace(VolumeClaim("shop", name, volume_name, bound=True), **fields)  # type: ignore[arg-type]
 
 
-def waiting(name: str, storage_class: str | None = "gp3") -> VolumeClaim:
-    return VolumeClaim("shop", name, storage_class=storage_class, requested=2**30, access_modes=("ReadWriteOnce",))
+def waiting(name: str, storage_class: str | None = "gp3", **fields: object) -> VolumeClaim:
+    return replace(VolumeClaim("shop", name, storage_class=storage_class), **fields)  # type: ignore[arg-type]
 
 
 def with_claims(*claims: str, pod_shape: PodShape | None = None) -> PodShape:
@@ -141,21 +133,6 @@ def test_a_class_without_topologies_makes_a_volume_anywhere() -> None:
     assert placed(Storage((), (waiting("data"),), (WAITING,)), pending("db", with_claims("data"))).planned
 
 
-def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
-    local = StorageClass("local", NO_PROVISIONER, waits=True)
-    ready = volume(
-        "pv", where(ZONE_LABEL, "zone-c"), storage_class="local", capacity=2**31, access_modes=("ReadWriteOnce",)
-    )
-    placement = placed(Storage((ready,), (waiting("data", "local"),), (local,)), pending("db", with_claims("data")))
-    assert placement.planned[0].zones == ("zone-c",)
-    assert "storage class local has a fixed number of volumes" in placement.assumptions[0]
-    small = replace(ready, capacity=2**20)
-    words = reason_of(
-        placed(Storage((small,), (waiting("data", "local"),), (local,)), pending("db", with_claims("data")))
-    )
-    assert words == ("PersistentVolumeClaim/shop/data: no volume of storage class local is free that is large enough")
-
-
 @pytest.mark.parametrize(
     ("storage", "words"),
     [
@@ -164,11 +141,6 @@ def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
         (
             Storage((volume("pv"),), (bound("data", "pv", bound=False),)),
             "PersistentVolumeClaim/shop/data is not bound to volume pv yet",
-        ),
-        (Storage((volume("pv"),), (bound("data", "pv", lost=True),)), "PersistentVolumeClaim/shop/data has lost its volume"),
-        (
-            Storage((volume("pv"),), (bound("data", "pv", deleting=True),)),
-            "PersistentVolumeClaim/shop/data is being deleted",
         ),
         (
             Storage((), (waiting("data", ""),), (WAITING,)),
@@ -179,47 +151,20 @@ def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
             Storage((), (waiting("data"),), (replace(WAITING, waits=False),)),
             "PersistentVolumeClaim/shop/data is not bound yet, and its storage class gp3 binds before pods are placed",
         ),
+        (
+            Storage((), (waiting("data"),), (replace(WAITING, provisioner=NO_PROVISIONER),)),
+            "PersistentVolumeClaim/shop/data waits for a volume that somebody made for storage class gp3: it is not judged",
+        ),
+        (
+            Storage((volume("pv", NodeSelectorTerm()),), (bound("data", "pv"),)),
+            "volume pv has a node affinity that no node meets",
+        ),
     ],
 )  # fmt: skip
 def test_a_claim_that_no_node_can_satisfy_is_the_reason(storage: Storage, words: str) -> None:
     placement = placed(storage, pending("db", with_claims("data")), nodes=(node(),))
     assert not placement.occupied
     assert reason_of(placement) == words
-
-
-@pytest.mark.parametrize(("controller", "fits"), [("uid-1", True), ("uid-0", False), ("", False)])
-def test_the_claim_of_an_ephemeral_volume_must_have_been_made_for_the_pod(*, controller: str, fits: bool) -> None:
-    storage = Storage((), (replace(waiting("db-tmp"), controller=controller),), (WAITING,))
-    ephemeral = replace(with_claims("db-tmp"), ephemeral_claims=(("db-tmp", "uid-1"),))
-    placement = placed(storage, pending("db", ephemeral), nodes=(node(),))
-    assert bool(placement.occupied) == fits
-    if not fits:
-        assert reason_of(placement) == (
-            "PersistentVolumeClaim/shop/db-tmp was not made for the pod, though its ephemeral volume's claim has that name"
-        )
-
-
-DATABASE = with_claims("data-0", "data-1", pod_shape=shape("100m"))
-PAIRS = tuple(waiting(f"data-{number}") for number in range(2))
-
-
-def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
-    claims = tuple(waiting(f"data-{number}") for number in range(4))
-    storage = Storage((), claims, (WAITING,), (VolumeLimits("node-1", ((EBS, 2),)),))
-    there = pod("old", node="node-1", pod_shape=with_claims("data-3", pod_shape=shape("100m")))
-    demands = [pending(f"db-{number}", with_claims(f"data-{number}", pod_shape=shape("100m"))) for number in range(3)]
-    placement = placed(storage, *demands, nodes=(node(),), pods=(there,))
-    assert sum(holding.count for item in placement.occupied for holding in item.holdings) == 1
-    (planned,) = placement.planned
-    assert sum(holding.count for holding in planned.holdings) == 2
-    assert planned.requests.names() == ("cpu", "memory", "pods"), "nobody sells a node by the volumes it attaches"
-
-
-def test_a_new_node_attaches_any_number_of_volumes() -> None:
-    """As Karpenter has it: what its driver will say is known once the node is up."""
-    there = replace(node(), unschedulable=True)
-    storage = Storage((), PAIRS, (WAITING,), (VolumeLimits("node-1", ((EBS, 1),)),))
-    assert placed(storage, pending("db", DATABASE), nodes=(there,)).planned
 
 
 def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
@@ -234,29 +179,45 @@ def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
     assert placement.unplaced
 
 
-def test_a_volume_that_no_node_reaches_keeps_nobody_from_another() -> None:
-    lost = volume("a-lost", NodeSelectorTerm(), storage_class="local", capacity=2**31, access_modes=("ReadWriteOnce",))
-    ready = replace(lost, name="ready", terms=(where(ZONE_LABEL, "zone-c"),))
-    local = StorageClass("local", NO_PROVISIONER, waits=True)
-    storage = Storage((lost, ready), (waiting("data", "local"),), (local,))
-    (planned,) = placed(storage, pending("db", with_claims("data"))).planned
-    assert planned.zones == ("zone-c",)
-
-    nowhere = placed(replace(storage, volumes=(lost,)), pending("db", with_claims("data")))
-    assert "no volume of storage class local is free" in reason_of(nowhere)
+RISING = (node("a", zone="zone-a", cpu="1"), node("b-1", zone="zone-b", cpu="1"), node("b-2", zone="zone-b", cpu="1"))
+ATTACHED = "how many volumes a node can attach is not judged"
 
 
-def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:
-    """A young node's gaps are filled from its NodeClaim; that nothing can be attached any more is no gap."""
-    labels = tuple(item for item in node("young").labels if item[0] != INITIALIZED_LABEL)
-    young = replace(node("young", zone="zone-b"), labels=labels)
-    claim = NodeClaim("claim", node_name="young", allocatable=young.allocatable)
-    storage = Storage((), (waiting("data"),), (WAITING,), (VolumeLimits("young", ((EBS, 0),)),))
-    view = ClusterView(nodes=(young,), node_claims=(claim,), storage=storage)
-    asked = pending("db", with_claims("data"))
-    placement = place(Problem(view, (), TYPES, (asked,)))
-    assert placement.occupied == ()
-    assert violations(Problem(view, (), TYPES, (asked,)), placement) == ()
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [
+        (Storage((), (waiting("data"),), (WAITING,)), 1),
+        (Storage((volume("pv"),), (bound("data", "pv", is_for_one_pod=True),)), 1),
+        (Storage((volume("pv"),), (bound("data", "pv"),)), 0),
+    ],
+)
+def test_whether_pods_may_share_a_claim_is_not_judged_and_said(storage: Storage, said: int) -> None:
+    """Each fills a node, and the zones of the nodes differ."""
+    two = [pending(name, with_claims("data", pod_shape=shape("900m"))) for name in ("one", "two")]
+    shared = (
+        "PersistentVolumeClaim/shop/data is used by 2 pods: whether all of them may use it and reach it is not judged"
+    )
+    placement = placed(storage, *two, nodes=RISING)
+    assert not placement.unplaced
+    assert placement.assumptions == (*[shared] * said, ATTACHED)
+    assert placed(storage, two[0], nodes=RISING).assumptions == (ATTACHED,)
+    there = pod("one", node="a", pod_shape=with_claims("data"))
+    assert placed(storage, two[1], nodes=RISING, pods=(there,)).assumptions == (*[shared] * said, ATTACHED)
+
+
+def test_while_its_volume_is_made_for_a_node_a_claim_holds_its_pods_to_that() -> None:
+    storage = Storage((), (waiting("data", selected_node="b-2"),), (WAITING,))
+    two = [pending(name, with_claims("data", pod_shape=shape("400m"))) for name in ("one", "two")]
+    assert [item.node for item in placed(storage, *two, nodes=RISING).occupied] == ["b-2"]
+
+
+def test_pods_with_resource_claims_are_not_judged_and_take_their_room_once_they_run() -> None:
+    claiming = replace(shape("3"), claims_devices=True)
+    words = "its pod names resource claims (Dynamic Resource Allocation), which headroom does not judge"
+    assert reason_of(placed(Storage(), pending("train", claiming), nodes=(node(),))) == words
+    view = ClusterView(nodes=(node(),), pods=(pod("train-0", node="node-1", pod_shape=claiming),))
+    (left,) = place(Problem(view, (), (), (pending("web", shape("2")),))).unplaced
+    assert left.reasons[0].example == "node-1 lacks 1 CPU, with 1 CPU free"
 
 
 def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:
