@@ -6,9 +6,13 @@ In a checkout the former are beside the package, in a wheel inside it; callers n
 from __future__ import annotations
 
 import errno
+import os
+from collections.abc import Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+
+from reconciler.model.errors import Stalled
 
 
 def _root() -> Traversable:
@@ -50,3 +54,21 @@ def read_named_file(path: str | Path) -> bytes:
     if real.is_fifo():
         raise OSError(errno.EINVAL, "it is a named pipe", str(path))
     return Path(path).read_bytes()
+
+
+def read_secret(path: str, variables: Sequence[str], *, what: str, setting: str) -> str:
+    """A token or secret, read again at each call: that in the file, or without a file in the first variable that has one; "" for none.
+
+    what: "token" or "secret". setting: which names the file. Raises `Stalled` for a file that cannot be read.
+    """
+    if not path:
+        return next((value for name in variables if (value := os.environ.get(name, "").strip())), "")
+    try:
+        return read_named_file(path).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise Stalled(
+            f"{what} file {path} cannot be read ({why})",
+            reason="AuthenticationFailed",
+            hint=f"set {setting} to a file with the {what} alone",
+        ) from error

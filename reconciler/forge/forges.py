@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import re
 from collections.abc import Mapping
 from importlib import import_module
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import urlsplit
 
+from reconciler.files import read_secret
 from reconciler.forge import FORGES
 from reconciler.forge.kind import ForgeKind, WebhookEvent
 from reconciler.model.errors import Invalid, Stalled
@@ -38,18 +37,9 @@ def kind_of(name: str) -> ForgeKind:
 
 def forge_token(kind: str, token_file: str = "") -> str:
     """The token, read again at each call. Raises `Stalled` if there is none."""
-    if token_file:
-        try:
-            return Path(token_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Stalled(
-                f"token file {token_file} cannot be read ({getattr(error, 'strerror', None) or 'it is not text'})",
-                reason="AuthenticationFailed",
-                hint="set forge.tokenFile to a file with the token alone",
-            ) from error
     names = (TOKEN_VARIABLE, *kind_of(kind).tokens)
-    token = next((os.environ[name].strip() for name in names if os.environ.get(name, "").strip()), "")
-    if not token:
+    token = read_secret(token_file, names, what="token", setting="forge.tokenFile")
+    if not token and not token_file:
         raise Stalled(
             f"there is no token for {kind}",
             reason="AuthenticationFailed",

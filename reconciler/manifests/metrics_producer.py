@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from reconciler.manifests.documents.document import Inspection, mapping_at
@@ -20,7 +19,7 @@ from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Code
 from reconciler.model.refs import ObjectRef, Path
-from reconciler.model.schedules import MONTHS, NO_PLACES, WEEKDAYS, Behavior, Schedule, TimePattern
+from reconciler.model.schedules import MONTHS, WEEKDAYS, Behavior, Schedule, TimePattern
 from reconciler.model.view import Manifest
 
 _BOUNDS: dict[str, tuple[int, int]] = {
@@ -190,29 +189,18 @@ def _check_pattern(inspection: Inspection, pattern: Mapping[str, Any], path: Pat
             inspection.report(error.code, (*path, name), error.message, hint=error.hint)
 
 
-_COPIES = ("posix/", "right/")
-"""Folders in which some machines have a second copy of every zone, without and with leap seconds."""
-
-
-@lru_cache(maxsize=1024)
 def is_time_zone(name: str) -> bool:
     """Whether the time zone data has an IANA zone of this name."""
-    from reconciler.zone_data import time_zone
+    from reconciler.zone_data import zone_names
 
-    if name in NO_PLACES or name.startswith(_COPIES):
-        return False
-    try:
-        time_zone(name)
-    except Invalid:
-        return False
-    return True
+    return name in zone_names()
 
 
 def time_zone_hint(name: str) -> str:
     """What to write instead of an unknown zone: a similar name from the time zone data."""
     from reconciler.zone_data import zone_data, zone_names
 
-    names = sorted(zone_names() - NO_PLACES)
+    names = sorted(zone_names())
     hint = (
         _zone_at_offset(name)
         or nearest(name, names)

@@ -26,7 +26,7 @@ def old_zone_data(now: datetime, ref: ObjectRef, position: SourcePosition | None
     if not data.is_old(now):
         return ()
     message = f"local times are computed from time zone data {data}, which is out of date: they may be an hour off"
-    hint = "upgrade the Python package tzdata, or the machine's time zone database; the newer of the two is used"
+    hint = "upgrade headroom's image, or the Python package tzdata"
     return (codes.OLD_ZONE_DATA.finding(message, position, ref, path, hint),)
 
 

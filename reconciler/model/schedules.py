@@ -11,10 +11,6 @@ from reconciler.model.nodes import DisruptionBudget, Labels, NodePool
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef, SourcePosition
 
-NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
-"""Files in the zone database of some machines that name no place and differ between machines."""
-
-
 WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

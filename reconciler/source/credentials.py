@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 
-from reconciler.files import read_named_file
+from reconciler.files import read_secret
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.report.escaping import without_url_secrets
 
@@ -115,7 +115,8 @@ def authorize(address: Address, credentials: Credentials) -> Authorization:
         return Authorization({"GIT_SSH_COMMAND": ssh_command(credentials), "GIT_SSH_VARIANT": "ssh"})
     if not address.is_http:
         return Authorization({})
-    token = _token(credentials) or address.password
+    found = read_secret(credentials.token_file, (TOKEN_VARIABLE,), what="token", setting="git.tokenFile")
+    token = found or address.password
     username = credentials.username or address.username
     if not token:
         return Authorization({})
@@ -132,20 +133,6 @@ def authorize(address: Address, credentials: Credentials) -> Authorization:
         config=((f"http.{address.origin}.extraHeader", f"Authorization: Basic {basic}"), ("credential.helper", "")),
         secrets=(token, basic),
     )
-
-
-def _token(credentials: Credentials) -> str:
-    if not credentials.token_file:
-        return os.environ.get(TOKEN_VARIABLE, "").strip()
-    try:
-        return read_named_file(credentials.token_file).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise Stalled(
-            f"token file {credentials.token_file} cannot be read ({why})",
-            reason="AuthenticationFailed",
-            hint="set git.tokenFile to a file with the token alone",
-        ) from error
 
 
 def ssh_command(credentials: Credentials) -> str:

@@ -229,16 +229,13 @@ class _Copy(ABC):
         """The merged tree; on conflict the head, and the files in conflict."""
         self.merge_base(base, head)
         try:
-            return self.commands.line("merge-tree", "--write-tree", "--no-messages", base, head), ()
+            output = self.commands.run("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", base, head)
         except CommandFailedError as error:
             if error.status != _CONFLICT:
                 raise stalled(error, self.place, "merge within") from error
-        try:
-            self.commands.run("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", base, head)
-        except CommandFailedError as error:
             names = [name.decode("utf-8", "replace") for name in error.output.split(b"\0") if name]
             return head, tuple(sorted(set(names[1:])))
-        return head, ()
+        return output.rstrip(b"\0").decode(), ()
 
     def _unrelated(self, base: str, head: str) -> Stalled:
         return Stalled(

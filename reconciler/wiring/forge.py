@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from time import monotonic
 
 from reconciler.clocks import FixedClock
 from reconciler.comparison import Comparison, compare
 from reconciler.daemon.background import Reviews
 from reconciler.daemon.daemon import Daemon
+from reconciler.files import read_secret
 from reconciler.forge import FORGES
 from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
@@ -237,14 +236,8 @@ def receive_webhooks(
 
 def _secret(settings: Settings) -> str:
     """The secret, read again for each webhook. An empty one is refused, since anybody could sign with it."""
-    path = settings.webhooks.secret_file
-    try:
-        secret = Path(path).read_text(encoding="utf-8").strip() if path else os.environ.get(SECRET_VARIABLE, "").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise Invalid(
-            f"secret file {path} cannot be read ({why})", hint="set webhooks.secretFile to a file with the secret alone"
-        ) from error
+    hooks = settings.webhooks
+    secret = read_secret(hooks.secret_file, (SECRET_VARIABLE,), what="secret", setting="webhooks.secretFile")
     if not secret:
         raise Invalid(
             "webhooks are received only with a secret that they are signed with",

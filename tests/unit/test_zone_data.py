@@ -1,4 +1,4 @@
-"""The newer of the machine's and the package's time zone data is used, everywhere."""
+"""The time zone data of the tzdata package is used everywhere, whatever the machine has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.errors import Invalid
-from reconciler.zone_data import ZoneData, databases, newest, time_zone, zone_data, zone_names
+from reconciler.zone_data import ZoneData, time_zone, zone_data, zone_names
 from tests.manifests import schedule
 
 SCHEDULE = schedule("shop", 2, "hours: 9", "hours: 17", default=1, zone="Europe/Berlin")
@@ -48,41 +48,22 @@ def machine_of(folder: Path, version: str) -> dict[str, str]:
     return {**os.environ, "PYTHONTZPATH": str(folder)}
 
 
-@pytest.mark.parametrize(("version", "ends", "opens"), [("1999a", "16", "0 8 "), ("2999a", "0", "0 0 ")])
-def test_the_newer_data_decides(tmp_path: Path, version: str, ends: str, opens: str) -> None:
+def test_the_machines_data_decides_nothing(tmp_path: Path) -> None:
+    environment = machine_of(tmp_path, "2999a")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=f"{POOL}{SCHEDULE}".encode(),
-        env=machine_of(tmp_path, version),
+        env=environment,
         capture_output=True,
         check=True,
     )
     hour, schedule = done.stdout.decode().splitlines()
-    assert hour == ends
-    assert schedule.startswith(opens)
-
-
-@pytest.mark.parametrize("version", ["1999a", "2999a"])
-def test_the_version_in_use_is_told(tmp_path: Path, version: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "reconciler", "--version"],
-        env=machine_of(tmp_path, version),
-        capture_output=True,
-        check=True,
-        text=True,
+    assert hour == "16"
+    assert schedule.startswith("0 8 ")
+    told = subprocess.run(
+        [sys.executable, "-m", "reconciler", "--version"], env=environment, capture_output=True, check=True, text=True
     )
-    package = next(data for data in databases() if not data.folder)
-    assert done.stdout.splitlines()[1] == "time zone data " + (
-        str(package) if version == "1999a" else f"2999a ({tmp_path})"
-    )
-
-
-def test_versions_are_compared_by_year_and_letter() -> None:
-    versions = ["2025b", "2025z", "2025za", "2026a", ""]
-    for older, newer in zip(["", *versions[:3]], versions, strict=False):
-        assert newest((ZoneData(older, "/machine"), ZoneData(newer))).version == newer
-    assert newest((ZoneData("2026a"), ZoneData("2026a", "/machine"))).folder == ""
-    assert newest(()).version == ""
+    assert told.stdout.splitlines()[1] == f"time zone data {zone_data()}"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +81,7 @@ def test_data_is_old_once_a_newer_release_must_be_there(version: str, now: datet
 
 
 def test_local_times_from_old_data_are_a_finding() -> None:
-    later = datetime(zone_data().release[0] + 1, 7, 1, tzinfo=UTC)
+    later = datetime(zone_data().year + 1, 7, 1, tzinfo=UTC)
     declared = read({"a.yaml": f"{POOL}{SCHEDULE}".encode()})
     (of_schedule,) = (item for item in schedule_findings(declared.schedules, later) if item.code == "old-zone-data")
     (of_pool,) = in_utc(declared, later).findings
@@ -108,11 +89,11 @@ def test_local_times_from_old_data_are_a_finding() -> None:
     assert (of_schedule.path, of_pool.code) == ("spec.schedule.timezone", "old-zone-data")
     in_universal_time = read({"a.yaml": SCHEDULE.replace("Europe/Berlin", "UTC").encode()})
     assert schedule_findings(in_universal_time.schedules, later) == ()
-    assert schedule_findings(declared.schedules, datetime(zone_data().release[0], 7, 1, tzinfo=UTC)) == ()
+    assert schedule_findings(declared.schedules, datetime(zone_data().year, 7, 1, tzinfo=UTC)) == ()
 
 
 def test_every_name_is_a_zone() -> None:
-    for name in sorted(zone_names() - {"Factory", "localtime", "posixrules"}):
+    for name in sorted(zone_names()):
         assert time_zone(name).key == name
 
 

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
 from reconciler.model.refs import DEFAULT_NAMESPACE
-from reconciler.model.schedules import MONTHS, NO_PLACES, WEEKDAYS, Schedule, ScheduleOutcome, TimePattern
+from reconciler.model.schedules import MONTHS, WEEKDAYS, Schedule, ScheduleOutcome, TimePattern
 from reconciler.model.timelines import Collision, ScheduleTimeline
 from reconciler.report.drawing.svg import (
     Drawing,
@@ -264,7 +264,7 @@ class BrokenDocument:
 
 def time_zones() -> list[str]:
     """The time zone names that a schedule may have. Browsers accept others, but the page does not."""
-    return sorted(zone_names() - NO_PLACES)
+    return sorted(zone_names())
 
 
 def schedule_page(
