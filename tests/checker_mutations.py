@@ -19,7 +19,6 @@ TESTS = (
     "tests/unit/placement/checker",
     "tests/unit/placement/nodes/test_young_machines.py",
     "tests/unit/placement/constraints/test_min_values.py",
-    "tests/unit/placement/constraints/test_overlay_conflicts.py",
 )
 
 

@@ -44,7 +44,7 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.nodes.existing import bins_of, frame_of
 from reconciler.placement.offers.node_templates import NodeTemplate
-from reconciler.placement.offers.offerings import NANODOLLARS, offerings_of, overlays_in_force
+from reconciler.placement.offers.offerings import NANODOLLARS, offerings_of, unsettled_overlays
 from reconciler.placement.offers.pool_offers import (
     Place,
     daemons_of,
@@ -296,14 +296,13 @@ def _initial_state(
     sold = (tuple(problem.instance_types), options.back_offs)
     catalog = cache.once("catalog", sold, lambda: offerings_of(problem.instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
-    overlaid = (sold[0], tuple(problem.node_pools), tuple(problem.overlays))
-    in_force = cache.once("overlays", overlaid, lambda: overlays_in_force(problem))
+    overlays = tuple(problem.overlays)
     node_pools = sorted(problem.node_pools, key=lambda pool: pool.name)
-    pools = (*sold, tuple(problem.node_pools), in_force.overlays, view.daemon_sets, columns.names)
+    pools = (*sold, tuple(problem.node_pools), overlays, view.daemon_sets, columns.names)
     every = cache.once(
         "offers",
         pools,
-        lambda: {pool.name: pool_offers(pool, catalog, daemons, in_force.overlays, columns) for pool in node_pools},
+        lambda: {pool.name: pool_offers(pool, catalog, daemons, overlays, columns) for pool in node_pools},
     )
     frame = cache.once(
         "frame",
@@ -319,7 +318,7 @@ def _initial_state(
     reservations = reservations_of(catalog, view)
     limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations, options.promised)
     offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
-    sentences = (*assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
+    sentences = (*assumptions, *catalog.left_out, *unsettled_overlays(overlays), *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
     return State(bins, offers, topology, limits, columns, batches, kernel=kernel)

@@ -1,4 +1,4 @@
-"""Placements that are recorded of tests/cases: the pods, buffers and overlays there. Used by answers."""
+"""Placements that are recorded of tests/cases: the pods and buffers there. Used by answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tests.perf.answered_worlds import fast, optimal
 from tests.perf.pod_mix import pool
 from tests.unit.demand import buffer_cases
 from tests.unit.placement import placement_cases
-from tests.unit.placement.offers import test_overlay_conflicts
 from tests.unit.placement.worlds import World
 
 BUFFERS = {"buffers_karpenter.yaml": Dialect.KARPENTER, "buffers_ca.yaml": Dialect.CLUSTER_AUTOSCALER}
@@ -50,19 +49,9 @@ def buffers() -> Questions:
                     yield name, partial(_of_buffers, partial(_of_step, step, dialect))
 
 
-def overlays() -> Questions:
-    for case in test_overlay_conflicts.cases():
-        for kind in test_overlay_conflicts.types_of(case):
-            yield f"{case['name']}/{kind.name}", partial(_of_overlays, case, kind.name)
-
-
 def _world(case: placement_cases.Case) -> World:
     options = PlacementOptions(include_pending=True)
     return World(case.view, case.node_pools, case.instance_types, case.demands, options=options)
-
-
-def _of_overlays(case: Case, instance_type: str) -> Answer:
-    return of_placement(test_overlay_conflicts.placed(case, instance_type))
 
 
 def _of_buffers(asked: Callable[[], Asked]) -> Answer:

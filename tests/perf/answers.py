@@ -29,7 +29,6 @@ GROUPS: Mapping[str, Callable[[], Questions]] = {
     "cases/placement": answered_cases.pods,
     "cases/unplaceable": answered_plans.unplaceable_pods,
     "cases/buffers": answered_cases.buffers,
-    "cases/overlays": answered_cases.overlays,
     "cases/budgets": answered_plans.budgets,
     "cases/documents": answered_plans.documents,
     "wide": partial(answered_worlds.generated_worlds, "wide"),

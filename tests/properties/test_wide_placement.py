@@ -10,15 +10,10 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 
-from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import Cause, Placement
 from reconciler.model.requirements import Operator
-from reconciler.placement.checker.offerings import valid_overlays
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
-from reconciler.placement.offers.offerings import overlays_in_force
-from reconciler.placement.problem import Problem
-from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out
 
@@ -33,15 +28,6 @@ def test_breaks_no_rule(world: World) -> None:
     placement = world.placed()
 
     assert world.broken_rules(placement) == ()
-
-
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 15))
-@given(world=wide_worlds(), overlays=wide_catalogue.rival_overlays())
-def test_the_checker_finds_the_same_overlays_in_force(world: World, overlays: tuple[NodeOverlay, ...]) -> None:
-    found = overlays_in_force(Problem(world.view, world.node_pools, world.instance_types, overlays=overlays))
-
-    assert found.overlays == tuple(valid_overlays(overlays, world.node_pools, world.instance_types))
-    assert len(found.overlays) + len(found.left_out) == len(overlays)
 
 
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 10, 12))

@@ -32,27 +32,27 @@ from reconciler.placement.checker.offerings import (
     Values,
     decided,
     holds,
+    in_order,
     labels_as_offered,
     labels_for_overlays,
     labels_of,
     overlaid_capacity,
     stable_label,
     united,
-    valid_overlays,
     ways_to_buy,
 )
 from reconciler.placement.problem import Problem
 
 
 class IndexedProblem:
-    """The problem with its indices. overlays: those in force, the heaviest first."""
+    """The problem with its indices. overlays: the heaviest first."""
 
     def __init__(self, problem: Problem) -> None:
         self.cluster, self.options = problem.view, problem.options
         self.pools = {pool.name: pool for pool in problem.node_pools}
         self.instance_types = {instance_type.name: instance_type for instance_type in problem.instance_types}
         self.demands = {demand.ref: demand for demand in problem.demands}
-        self.overlays = valid_overlays(problem.overlays, self.pools.values(), self.instance_types.values())
+        self.overlays = in_order(problem.overlays)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ Overlays change what offerings cost and add capacity to instance types. The heav
 An overlay sees an instance type's own labels, its NodePool's name and the labels of the NodePool's template. As in Karpenter
 (getOverlaidOfferings), it sees neither the template's requirements nor the node class.
 
-As in Karpenter's nodeoverlay controller (1.14), overlays are applied heaviest first; of equal weight, the last by name comes first.
-An overlay is left out everywhere if one of equal weight sets the same price of an offering or the same resource of a type. A
-single NodePool where both apply is enough. Offerings that cannot be bought now count too, and so do NodePools without new nodes.
+As in Karpenter's nodeoverlay controller (1.14), overlays are applied heaviest first; of equal weight, the last by name comes first. That
+Karpenter ignores one of two that set the same is not judged.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from operator import itemgetter
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +34,8 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.requirements import Operator
 from reconciler.placement.arrays import Amounts
-from reconciler.placement.problem import BackOff, Problem
-from reconciler.placement.requirements import Cell, LabelTable, Mask, Requirements
+from reconciler.placement.problem import BackOff
+from reconciler.placement.requirements import LabelTable, Mask, Requirements
 
 NANODOLLARS = 10**9
 RESERVED = "reserved"
@@ -275,61 +274,10 @@ def _exact(price: int, overlay: NodeOverlay) -> Decimal | None:
     return None if exact.is_nan() else exact
 
 
-@dataclass(frozen=True, slots=True)
-class OverlaysInForce:
-    """overlays: those in force, heaviest first. left_out: a sentence for each of the others."""
-
-    overlays: tuple[NodeOverlay, ...]
-    left_out: tuple[str, ...] = ()
-
-
-def overlays_in_force(problem: Problem) -> OverlaysInForce:
-    order = by_weight(problem.overlays)
-    if len({overlay.weight for overlay in order}) == len(order):
-        return OverlaysInForce(order)
-    types = sorted(problem.instance_types, key=lambda instance_type: instance_type.name)
-    pools = sorted(problem.node_pools, key=lambda pool: pool.name)
-    table = LabelTable([labels for instance_type in types for labels in _sold_as(instance_type)])
-    sold = np.repeat(np.arange(len(types)), [len(instance_type.offerings) for instance_type in types])
-    kept: dict[NodeOverlay, list[Mask]] = {}
-    left_out = []
-    for overlay in order:
-        masks = [reached(table, overlay, labels_of_pool(pool)) for pool in pools]
-        conflict = next(_conflicts(overlay, masks, kept, sold), None)
-        if conflict is None:
-            kept[overlay] = masks
-            continue
-        pool, instance_type, other, sets = conflict
-        left_out.append(
-            f"{overlay.ref} is left out, as Karpenter leaves it out: {other.ref} is of equal weight and sets {sets} "
-            f"{types[instance_type].name} in NodePool {pools[pool].name} too; give one of them another weight"
-        )
-    return OverlaysInForce(tuple(kept), tuple(left_out))
-
-
-def _conflicts(
-    overlay: NodeOverlay, masks: Sequence[Mask], kept: Mapping[NodeOverlay, Sequence[Mask]], sold: NDArray[np.intp]
-) -> Iterator[tuple[int, int, NodeOverlay, str]]:
-    """Numbers of a NodePool and a type where an overlay of equal weight is in force, that one, and what both set.
-
-    masks: by NodePool, the offerings that the overlay matches. kept: the same of those in force. sold: by offering, its type."""
-    names = set(overlay.capacity.names())
-    for pool, mask in enumerate(masks):
-        pricing = [
-            other for other in kept if other.sets_price and overlay.sets_price and other.weight == overlay.weight
-        ]
-        both = [(other, sold[mask & kept[other][pool]].tolist()) for other in pricing]
-        priced = [(pool, types[0], other, "the price of") for other, types in both if types]
-        yield from sorted(priced, key=itemgetter(1))
-        # Karpenter remembers only the last overlay that set any resource of the type.
-        last = {number: other for other in kept if other.capacity for number in sold[kept[other][pool]].tolist()}
-        for number in dict.fromkeys(sold[mask].tolist()):
-            if number in last and last[number].weight == overlay.weight:
-                same = names.intersection(last[number].capacity.names())
-                yield from ((pool, number, last[number], f"{name} of") for name in sorted(same))
-
-
-def _sold_as(instance_type: InstanceType) -> list[Mapping[str, Cell]]:
-    """Labels by offering. An overlay sees one offering, whichever operating systems it runs."""
-    own: dict[str, Cell] = {**type_labels(instance_type), OPERATING_SYSTEM_LABEL: instance_type.operating_systems}
-    return [{**own, **offering_labels(item)} for item in instance_type.offerings]
+def unsettled_overlays(overlays: Sequence[NodeOverlay]) -> Iterator[str]:
+    """A sentence for each two of equal weight that may set the same: Karpenter ignores one of them, even where only that one matches."""
+    for one, other in combinations(by_weight(overlays), 2):
+        same = (one.sets_price and other.sets_price) or set(one.capacity.names()) & set(other.capacity.names())
+        meet = Requirements.of(one.requirements).conflict(Requirements.of(other.requirements)) is None
+        if one.weight == other.weight and same and meet:
+            yield f"{one.ref} and {other.ref} are of equal weight: whether Karpenter ignores one of them is not judged"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import InstanceType, NodeOverlay, NodePool
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeOverlay, NodePool
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import DaemonSet
 from reconciler.model.quantity import Resources
@@ -231,6 +231,24 @@ def test_overlays_change_prices_and_capacity() -> None:
     assert cheap.instance_types[0] == "large"
     assert cheap.price == pytest.approx(0.036)
     assert placed(demand(count=3, pod_shape=device), overlays=overlays).unplaced == ()
+
+
+def test_of_two_overlays_of_equal_weight_that_may_set_the_same_a_plan_says_that_it_does_not_judge_them() -> None:
+    def overlay(name: str, *types: str, **fields: object) -> NodeOverlay:
+        ref = ObjectRef("karpenter.sh", "NodeOverlay", "", name)
+        asked = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, types),) if types else ()
+        return replace(NodeOverlay(ref, asked, price="0.1"), **fields)  # type: ignore[arg-type]
+
+    def said(*overlays: NodeOverlay) -> list[str]:
+        return [words for words in placed(demand(count=1), overlays=overlays).assumptions if "NodeOverlay" in words]
+
+    both = "NodeOverlay/b and NodeOverlay/a are of equal weight: whether Karpenter ignores one of them is not judged"
+    gpus = {"price": None, "capacity": Resources.parse({"example.com/gpu": "1"})}
+    assert said(overlay("a"), overlay("b", "large")) == [both]
+    assert said(overlay("a", **gpus), overlay("b", **gpus)) == [both]
+    assert said(overlay("a"), overlay("b", **gpus)) == []
+    assert said(overlay("a", "small"), overlay("b", "large")) == []
+    assert said(overlay("a"), overlay("b", weight=1)) == []
 
 
 def test_the_heaviest_overlay_wins() -> None:
