@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reconciler.manifests.repository.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
@@ -23,3 +25,16 @@ def codes_of(text: str) -> list[str]:
 def only(text: str) -> Finding:
     (finding,) = findings(text)
     return finding
+
+
+def found(*rows: tuple[str, str, str, str, str]) -> pytest.MarkDecorator:
+    """Examples of documents with one finding: a sentence, the text, the finding's code, its path, and words of its message or hint."""
+    named = [pytest.param(*row, id=says) for says, *row in rows]
+    return pytest.mark.parametrize(("text", "code", "path", "words"), named)
+
+
+def check(text: str, code: str, path: str, words: str) -> None:
+    """path, words: "" for any."""
+    finding = only(text)
+    assert (finding.code, path or finding.path) == (code, finding.path)
+    assert words in f"{finding.message}; {finding.hint}"

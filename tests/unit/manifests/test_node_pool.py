@@ -16,7 +16,7 @@ from reconciler.model.nodes import DisruptionBudget, NodeClassRef, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import LiveObject
-from tests.unit.manifests.reading import codes_of, declared, findings, only
+from tests.unit.manifests.reading import check, codes_of, declared, findings, found
 
 HEAD = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n"
 TEMPLATE = """\
@@ -27,6 +27,7 @@ TEMPLATE = """\
       requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64, arm64], minValues: 2}]
 """
 BETA = HEAD.replace("/v1", "/v1beta1")
+OVERLAY = "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\nspec:\n  requirements: []\n"
 
 
 def pool(text: str) -> NodePool:
@@ -60,32 +61,6 @@ def test_a_reason_that_the_api_server_refuses_is_told_with_what_to_write(reasons
     assert finding.severity is Severity.WARNING
     assert finding.path == f"spec.disruption.budgets[1].reasons[{reasons.split(', ').index('Unhealthy')}]"
     assert finding.hint.startswith(f"remove {what}, since node repair asks no budget in 1.14")
-
-
-@pytest.mark.parametrize(
-    ("disruption", "message", "hint"),
-    [
-        (
-            "{consolidateAfter: 5}",
-            "spec.disruption.consolidateAfter must be text, not the number 5",
-            'write it like "1m"',
-        ),
-        (
-            "{budgets: [{nodes: -1}]}",
-            'spec.disruption.budgets[0].nodes has a value that is not allowed: "-1"',
-            'write it like "10%"',
-        ),
-    ],
-)
-def test_no_hint_leads_to_the_next_error(disruption: str, message: str, hint: str) -> None:
-    finding = only(HEAD + TEMPLATE + f"  disruption: {disruption}\n")
-    assert (finding.message, finding.hint) == (message, hint)
-
-
-def test_a_misspelt_field_of_a_budget_is_an_error_since_its_default_would_count() -> None:
-    finding = only(HEAD + "  disruption: {budgets: [{nodez: '0'}]}\n")
-    assert (finding.code, finding.severity, finding.hint) == ("invalid-value", "error", 'did you mean "nodes"?')
-    assert finding.path == "spec.disruption.budgets[0].nodez"
 
 
 def test_a_rendered_node_claim_with_an_unknown_field_is_refused() -> None:
@@ -213,100 +188,78 @@ def test_a_partial_pool_needs_a_live_one_that_is_a_pool() -> None:
             lay_over(partial, LiveObject(partial.ref, {"metadata": {}, "spec": spec}))
 
 
-@pytest.mark.parametrize(
-    ("lines", "code", "path"),
-    [
-        ("      taints: [{key: a, effect: NoSchedule}]\n      startupTaints: [{key: a, effect: NoSchedule}]\n", "never-ready",
-         "spec.template.spec.startupTaints[0]"),
-        ("  disruption: {budgets: [{nodes: '1', reasons: []}]}\n", "reasons-match-nothing",
-         "spec.disruption.budgets[0].reasons"),
-        ("  disruption: {budgets: [{nodes: '1', duration: 1h}]}\n", "schedule-without-duration",
-         "spec.disruption.budgets[0].duration"),
-    ],
-)  # fmt: skip
-def test_rules_of_pools(lines: str, code: str, path: str) -> None:
-    finding = only(HEAD + TEMPLATE + lines)
-    assert (finding.code, finding.path) == (code, path)
-
-
-@pytest.mark.parametrize(
-    ("label", "code"),
-    [
-        ("karpenter.sh/nodepool: x", "restricted-label"),
-        ("sub.karpenter.sh/x: x", "restricted-label"),
-        ("kubernetes.io/hostname: x", "restricted-label"),
-        (f"{'a' * 64}: x", "never-ready"),
-    ],
-)
-def test_labels_that_a_pool_may_not_set(label: str, code: str) -> None:
-    assert only(HEAD + TEMPLATE.replace("team: a", label)).code == code
-
-
-@pytest.mark.parametrize(
-    ("requirement", "code"),
-    [
-        ("{key: karpenter.sh/capacity-type, operator: In, values: [spot, sopt]}", "unknown-capacity-type"),
-        ("{key: karpenter.sh/capacity-type, operator: In, values: [sopt]}", "never-ready"),
-        ("{key: a, operator: In, values: ['b c']}", "never-ready"),
-        ("{key: a, operator: In, values: [b], minValues: 2}", "requirement-values"),
-        ("{key: a, operator: Gt, values: ['-1']}", "requirement-values"),
-        ("{key: karpenter.sh/other, operator: Exists}", "restricted-label"),
-    ],
-)
-def test_requirements_of_pools(requirement: str, code: str) -> None:
-    old = "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64], minValues: 2}"
-    assert only((HEAD + TEMPLATE).replace(old, requirement)).code == code
-
-
-OVERLAY = "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\nspec:\n"
-
-
-@pytest.mark.parametrize(
-    ("field", "text"), [("price", "1000000000000000"), ("priceAdjustment", "+2000000"), ("priceAdjustment", "-2000000")]
-)
-def test_more_than_a_million_dollars_an_hour_is_no_price(field: str, text: str) -> None:
-    found = only(f"{OVERLAY}  requirements: []\n  {field}: '{text}'\n")
-    assert (found.code, found.path) == ("invalid-value", f"spec.{field}")
-    assert found.message == f"spec.{field} is {text}, more than $1,000,000 an hour"
-
-
 @pytest.mark.parametrize(("field", "text"), [("price", "1000000"), ("priceAdjustment", "+2000000%")])
 def test_a_million_dollars_an_hour_is_a_price(field: str, text: str) -> None:
-    assert len(declared(f"{OVERLAY}  requirements: []\n  {field}: '{text}'\n").node_overlays) == 1
+    assert len(declared(f"{OVERLAY}  {field}: '{text}'\n").node_overlays) == 1
 
 
 def test_an_overlay() -> None:
     requirements = "  requirements: [{key: karpenter.sh/nodepool, operator: Exists}]\n"
-    text = OVERLAY + requirements + "  weight: 2\n  priceAdjustment: '-10%'\n  capacity: {a.b/c: 1}\n"
+    text = (
+        OVERLAY.replace("  requirements: []\n", requirements)
+        + "  weight: 2\n  priceAdjustment: '-10%'\n  capacity: {a.b/c: 1}\n"
+    )
     (overlay,) = declared(text).node_overlays
     assert (overlay.weight, overlay.price, overlay.price_adjustment) == (2, None, "-10%")
     assert overlay.capacity.quantities() == {"a.b/c": "1"}
     assert overlay.requirements[0].key == "karpenter.sh/nodepool"
 
 
-@pytest.mark.parametrize(
-    ("lines", "code"),
-    [
-        ("  requirements: []\n  price: '1'\n  priceAdjustment: '+5%'\n", "price-and-adjustment"),
-        ("  requirements: []\n  capacity: {cpu: 1}\n", "standard-resource"),
-        ("  requirements: []\n  price: 1.5\n", "wrong-type"),
-        ("  requirements: [{key: a, operator: NotIn, values: []}]\n", "requirement-values"),
-    ],
-)
-def test_what_an_overlay_cannot_be(lines: str, code: str) -> None:
-    assert only(OVERLAY + lines).code == code
+def pool_with(label: str = "team: a", requirement: str = "") -> str:
+    old = "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64], minValues: 2}"
+    return HEAD + TEMPLATE.replace("team: a", label).replace(old, requirement or old)
 
 
-@pytest.mark.parametrize(
-    ("lines", "path"),
-    [
-        (TEMPLATE + "  disruption: {consolidateAfter: 2562048h}\n", "spec.disruption.consolidateAfter"),
-        (TEMPLATE + "      expireAfter: 9999999999999999999999h\n", "spec.template.spec.expireAfter"),
-        (TEMPLATE + "      terminationGracePeriod: 2562048h\n", "spec.template.spec.terminationGracePeriod"),
-        ("  disruption: {consolidateAfter: 2562048h}\n", "spec.disruption.consolidateAfter"),
-    ],
-)
-def test_durations_that_karpenter_cannot_decode_are_told_where_they_stand(lines: str, path: str) -> None:
-    (finding,) = findings(HEAD + lines)
-    assert (finding.code, finding.path) == ("invalid-value", path)
-    assert "Karpenter cannot decode" in finding.message
+CAPACITY = "{key: karpenter.sh/capacity-type, operator: In, values: [VALUES]}"
+BUDGETS = "spec.disruption.budgets[0]"
+SPEC = "spec.template.spec"
+DECODE = "Karpenter cannot decode"
+
+
+@found(
+    ("a misspelt field of a budget is an error, since its default would count",
+     HEAD + "  disruption: {budgets: [{nodez: '0'}]}\n", "invalid-value", f"{BUDGETS}.nodez", 'did you mean "nodes"?'),
+    ("a number is no time", HEAD + TEMPLATE + "  disruption: {consolidateAfter: 5}\n", "wrong-type",
+     "spec.disruption.consolidateAfter", 'must be text, not the number 5; write it like "1m"'),
+    ("nodes are never below none", HEAD + TEMPLATE + "  disruption: {budgets: [{nodes: -1}]}\n", "invalid-value",
+     f"{BUDGETS}.nodes", 'has a value that is not allowed: "-1"; write it like "10%"'),
+    ("a startup taint that is a taint too", HEAD + TEMPLATE + "      taints: [{key: a, effect: NoSchedule}]\n"
+     "      startupTaints: [{key: a, effect: NoSchedule}]\n", "never-ready", f"{SPEC}.startupTaints[0]", ""),
+    ("an empty list of reasons", HEAD + TEMPLATE + "  disruption: {budgets: [{nodes: '1', reasons: []}]}\n",
+     "reasons-match-nothing", f"{BUDGETS}.reasons", ""),
+    ("a duration without a schedule", HEAD + TEMPLATE + "  disruption: {budgets: [{nodes: '1', duration: 1h}]}\n",
+     "schedule-without-duration", f"{BUDGETS}.duration", ""),
+    ("Karpenter's own label", pool_with("karpenter.sh/nodepool: x"), "restricted-label", "", ""),
+    ("a label of Karpenter's domain", pool_with("sub.karpenter.sh/x: x"), "restricted-label", "", ""),
+    ("the hostname as a label", pool_with("kubernetes.io/hostname: x"), "restricted-label", "", ""),
+    ("a label that is too long", pool_with(f"{'a' * 64}: x"), "never-ready", "", ""),
+    ("one capacity type of two is misspelt", pool_with(requirement=CAPACITY.replace("VALUES", "spot, sopt")),
+     "unknown-capacity-type", "", ""),
+    ("the only capacity type is misspelt", pool_with(requirement=CAPACITY.replace("VALUES", "sopt")), "never-ready", "", ""),
+    ("a value with a space", pool_with(requirement="{key: a, operator: In, values: ['b c']}"), "never-ready", "", ""),
+    ("fewer values than minValues", pool_with(requirement="{key: a, operator: In, values: [b], minValues: 2}"),
+     "requirement-values", "", ""),
+    ("Gt of less than nothing", pool_with(requirement="{key: a, operator: Gt, values: ['-1']}"), "requirement-values", "", ""),
+    ("a requirement of Karpenter's domain", pool_with(requirement="{key: karpenter.sh/other, operator: Exists}"),
+     "restricted-label", "", ""),
+    ("a price of more than a million dollars an hour", OVERLAY + "  price: '1000000000000000'\n", "invalid-value",
+     "spec.price", "spec.price is 1000000000000000, more than $1,000,000 an hour"),
+    ("a dearer one by more than a million", OVERLAY + "  priceAdjustment: '+2000000'\n", "invalid-value",
+     "spec.priceAdjustment", "spec.priceAdjustment is +2000000, more than $1,000,000 an hour"),
+    ("a cheaper one by more than a million", OVERLAY + "  priceAdjustment: '-2000000'\n", "invalid-value",
+     "spec.priceAdjustment", "spec.priceAdjustment is -2000000, more than $1,000,000 an hour"),
+    ("a price and an adjustment", OVERLAY + "  price: '1'\n  priceAdjustment: '+5%'\n", "price-and-adjustment", "", ""),
+    ("more of a resource that each type has", OVERLAY + "  capacity: {cpu: 1}\n", "standard-resource", "", ""),
+    ("a price that is a number", OVERLAY + "  price: 1.5\n", "wrong-type", "", ""),
+    ("NotIn of no values", OVERLAY.replace("[]", "[{key: a, operator: NotIn, values: []}]"), "requirement-values", "", ""),
+    ("a time that is too long", HEAD + TEMPLATE + "  disruption: {consolidateAfter: 2562048h}\n", "invalid-value",
+     "spec.disruption.consolidateAfter", DECODE),
+    ("a life that is too long", HEAD + TEMPLATE + "      expireAfter: 9999999999999999999999h\n", "invalid-value",
+     f"{SPEC}.expireAfter", DECODE),
+    ("a grace that is too long", HEAD + TEMPLATE + "      terminationGracePeriod: 2562048h\n", "invalid-value",
+     f"{SPEC}.terminationGracePeriod", DECODE),
+    ("a time that is too long for a partial pool", HEAD + "  disruption: {consolidateAfter: 2562048h}\n", "invalid-value",
+     "spec.disruption.consolidateAfter", DECODE),
+)  # fmt: skip
+def test_what_a_pool_or_an_overlay_cannot_be(text: str, code: str, path: str, words: str) -> None:
+    check(text, code, path, words)
