@@ -118,35 +118,16 @@ def share(percent_of: str, spec: str = SHARE, more: str = "") -> str:
     return f"{head}spec: {{{spec}}}\n"
 
 
-@pytest.mark.parametrize(
-    "percent_of",
-    [
-        "nodepool/general",
-        "namespace",
-        "cluster",
-        " cluster ",
-        "selector:app=web",
-        "selector: app=web,tier in (a, b),!old",
-    ],
-)
+RUNNING = "nodepool/general|namespace|cluster| cluster |selector:app=web|selector: app=web,tier in (a, b),!old"
+NO_PODS = "|general|nodepool|nodepool/|nodepool/a/b|NodePool/general|namespace/shop|selector:|selector:a>1"
+
+
+@pytest.mark.parametrize("percent_of", RUNNING.split("|"))
 def test_a_share_of_running_pods(percent_of: str) -> None:
     assert codes_of(share(percent_of)) == []
 
 
-@pytest.mark.parametrize(
-    "percent_of",
-    [
-        "",
-        "general",
-        "nodepool",
-        "nodepool/",
-        "nodepool/a/b",
-        "NodePool/general",
-        "namespace/shop",
-        "selector:",
-        "selector:a>1",
-    ],
-)
+@pytest.mark.parametrize("percent_of", NO_PODS.split("|"))
 def test_a_share_of_what_are_no_pods_is_found(percent_of: str) -> None:
     found = only(share(percent_of))
     assert (found.code, found.path) == ("invalid-annotation", "metadata.annotations['headroom.dev/percent-of']")

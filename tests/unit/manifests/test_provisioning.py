@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.provisioning_requests import PodSet
-from tests.unit.manifests.reading import codes_of, declared, findings, only
+from tests.unit.manifests.reading import check, codes_of, declared, findings, found, only
 
 REQUEST = """\
 apiVersion: autoscaling.x-k8s.io/v1
@@ -39,29 +39,6 @@ def test_the_proposals_spelling() -> None:
     assert "provisioningClassName" in declared(text).manifests[0].manifest["spec"]
 
 
-@pytest.mark.parametrize("count", [0, 16385])
-def test_the_size_of_a_pod_set_has_bounds(count: int) -> None:
-    finding = only(REQUEST.replace("count: 8", f"count: {count}"))
-    assert (finding.code, finding.path) == ("invalid-value", "spec.podSets[0].count")
-
-
-def test_there_are_up_to_32_pod_sets() -> None:
-    many = ", ".join(["{podTemplateRef: {name: t}, count: 1}"] * 33)
-    text = REQUEST.replace("{podTemplateRef: {name: t}, count: 8}", many)
-    assert only(text).message == "spec.podSets must have at most 32 items, not 33"
-
-
-def test_other_classes_are_left_to_others() -> None:
-    finding = only(REQUEST.replace("atomic-scale-up.kubernetes.io", "queued-provisioning.gke.io"))
-    assert (finding.code, finding.severity) == ("foreign-class", "info")
-
-
-@pytest.mark.parametrize("seconds", ["10m", "0", "-5", ""])
-def test_a_life_time_is_a_number_of_seconds(seconds: str) -> None:
-    finding = only(REQUEST + f"  parameters: {{ValidUntilSeconds: '{seconds}'}}\n")
-    assert (finding.code, finding.path) == ("invalid-parameter", "spec.parameters.ValidUntilSeconds")
-
-
 def test_a_class_gives_defaults_and_allows_parameters() -> None:
     text = CLASS + "parameters: {ValidUntilSeconds: '7200'}\nallowedParameters: [ValidUntilSeconds, Other]\n"
     (read,) = declared(text).provisioning_classes
@@ -83,36 +60,6 @@ def test_parameters_that_the_class_does_not_allow() -> None:
 CHECK = REQUEST.replace("atomic-scale-up.kubernetes.io", "check-capacity.autoscaling.x-k8s.io")
 FOREIGN = REQUEST.replace("atomic-scale-up.kubernetes.io", "queued-provisioning.gke.io")
 DEFAULT = 'write ValidUntilSeconds: "{}", which is the default, or remove it'
-
-
-@pytest.mark.parametrize(
-    ("text", "parameter", "code", "hint"),
-    [
-        (CHECK, "noRetry: 'TRUE'", "invalid-parameter", 'did you mean noRetry: "true"?'),
-        (CHECK, "noRetry: ' false'", "invalid-parameter", 'did you mean noRetry: "false"?'),
-        (CHECK, "noRetry: 'yes'", "invalid-parameter", 'write noRetry: "true", or remove it'),
-        (CHECK, "noretry: 'true'", "unknown-parameter", 'did you mean "noRetry"?'),
-        (CHECK, "validUntilSeconds: '60'", "unknown-parameter", 'did you mean "ValidUntilSeconds"?'),
-        (
-            CHECK,
-            "zone: a",
-            "unknown-parameter",
-            "it has ValidUntilSeconds, bookedForSeconds, noRetry, processorInstance",
-        ),
-        (CHECK, "ValidUntilSeconds: '99999999999999999999'", "invalid-parameter", DEFAULT.format(604800)),
-        (CHECK, "ValidUntilSeconds: '٦٠'", "invalid-parameter", DEFAULT.format(604800)),
-        (REQUEST, "ValidUntilSeconds: 10m", "invalid-parameter", DEFAULT.format(600)),
-        (REQUEST, "noRetry: 'true'", "unknown-parameter", "remove it"),
-        (REQUEST, "processorInstance: a", "unknown-parameter", "remove it"),
-        (REQUEST, "reserve: 'True'", "invalid-parameter", 'did you mean reserve: "true"?'),
-        (CHECK, "reserve: 'true'", "unknown-parameter", "remove it"),
-        (REQUEST, "ValidUntilsecond: '60'", "unknown-parameter", 'did you mean "ValidUntilSeconds"?'),
-    ],
-)
-def test_a_parameter_that_is_ignored_is_found(text: str, parameter: str, code: str, hint: str) -> None:
-    finding = only(f"{text}  parameters: {{{parameter}}}\n")
-    assert (finding.code, finding.hint) == (code, hint)
-    assert finding.path == f"spec.parameters.{parameter.partition(':')[0]}"
 
 
 @pytest.mark.parametrize("parameter", ["noRetry: 'true'", "noRetry: 'false'", "processorInstance: b"])
@@ -197,3 +144,38 @@ def test_the_taint_of_a_long_name_ends_in_a_digest() -> None:
     value = finding.hint.partition("value: ")[2].partition(",")[0]
     assert len(value) == 63
     assert codes_of(long + TEMPLATE.replace("TOLERATION", OWN.replace("research.train", value))) == []
+
+
+SECONDS = "spec.parameters.ValidUntilSeconds"
+SETS = "{podTemplateRef: {name: t}, count: 8}"
+
+
+def asking(parameter: str, request: str = CHECK) -> str:
+    return f"{request}  parameters: {{{parameter}}}\n"
+
+
+@found(
+    ("a set of no pods", REQUEST.replace("count: 8", "count: 0"), "invalid-value", "spec.podSets[0].count", ""),
+    ("a set of too many pods", REQUEST.replace("count: 8", "count: 16385"), "invalid-value", "spec.podSets[0].count", ""),
+    ("too many sets of pods", REQUEST.replace(SETS, ", ".join([SETS] * 33)), "invalid-value", "",
+     "spec.podSets must have at most 32 items, not 33"),
+    ("a class that others provide for", FOREIGN, "foreign-class", "", ""),
+    *((f"a life of {written!r} seconds", asking(f"ValidUntilSeconds: '{written}'", REQUEST), "invalid-parameter", SECONDS,
+       DEFAULT.format(600)) for written in ("10m", "0", "-5", "")),
+    *((f"a life of {written!r} seconds for a check", asking(f"ValidUntilSeconds: '{written}'"), "invalid-parameter", SECONDS,
+       DEFAULT.format(604800)) for written in ("99999999999999999999", "٦٠")),
+    ("TRUE is not true", asking("noRetry: 'TRUE'"), "invalid-parameter", "spec.parameters.noRetry", 'did you mean noRetry: "true"?'),
+    ("a space before false", asking("noRetry: ' false'"), "invalid-parameter", "", 'did you mean noRetry: "false"?'),
+    ("yes is not true", asking("noRetry: 'yes'"), "invalid-parameter", "", 'write noRetry: "true", or remove it'),
+    ("True is not true", asking("reserve: 'True'", REQUEST), "invalid-parameter", "", 'did you mean reserve: "true"?'),
+    ("a small letter", asking("noretry: 'true'"), "unknown-parameter", "spec.parameters.noretry", 'did you mean "noRetry"?'),
+    ("another small letter", asking("validUntilSeconds: '60'"), "unknown-parameter", "", 'did you mean "ValidUntilSeconds"?'),
+    ("a letter too few", asking("ValidUntilsecond: '60'", REQUEST), "unknown-parameter", "", 'did you mean "ValidUntilSeconds"?'),
+    ("a parameter of nobody", asking("zone: a"), "unknown-parameter", "",
+     "it has ValidUntilSeconds, bookedForSeconds, noRetry, processorInstance"),
+    ("an atomic request is always tried again", asking("noRetry: 'true'", REQUEST), "unknown-parameter", "", "; remove it"),
+    ("an atomic request is no instance's", asking("processorInstance: a", REQUEST), "unknown-parameter", "", "; remove it"),
+    ("a check reserves nothing", asking("reserve: 'true'"), "unknown-parameter", "", "; remove it"),
+)  # fmt: skip
+def test_what_a_request_cannot_ask_for_or_is_not_given(text: str, code: str, path: str, words: str) -> None:
+    check(text, code, path, words)

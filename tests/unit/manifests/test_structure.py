@@ -111,22 +111,21 @@ def test_an_integral_number_is_an_integer_however_it_is_written() -> None:
     assert buffer.replicas == 10
 
 
+SPEC = "spec: {podTemplateRef: {name: t}, replicas: 1}\n"
+
+
 @pytest.mark.parametrize(
     ("metadata", "path"),
     [
-        ("{namespace: shop}", "metadata.name"),
-        ("{name: Web}", "metadata.name"),
-        ("{name: 5}", "metadata.name"),
-        ("{name: b, namespace: a.b}", "metadata.namespace"),
-        ("{name: b, labels: {a: true}}", "metadata.labels.a"),
-        ("{name: b, annotations: {a: 1}}", "metadata.annotations.a"),
-        ("[]", "metadata"),
+        ("{namespace: shop}", "name"), ("{name: Web}", "name"), ("{name: 5}", "name"),
+        ("{name: b, namespace: a.b}", "namespace"), ("{name: b, labels: {a: true}}", "labels.a"),
+        ("{name: b, annotations: {a: 1}}", "annotations.a"), ("[]", ""),
     ],
-)
+)  # fmt: skip
 def test_metadata(metadata: str, path: str) -> None:
-    text = HEAD.replace("{name: b, namespace: shop}", metadata) + "spec: {podTemplateRef: {name: t}, replicas: 1}\n"
+    text = HEAD.replace("{name: b, namespace: shop}", metadata) + SPEC
     finding = only(text)
-    assert (finding.severity, finding.path) == ("error", path)
+    assert (finding.severity, finding.path) == ("error", f"metadata.{path}".rstrip("."))
     assert declared(text).manifests == ()
 
 

@@ -7,7 +7,7 @@ import pytest
 from reconciler.model.pods import PriorityClass, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
-from tests.unit.manifests.reading import codes_of, declared, findings, only
+from tests.unit.manifests.reading import check, codes_of, declared, findings, found
 
 POD = "{metadata: {labels: {app: web}}, spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}"
 
@@ -66,46 +66,6 @@ def test_a_pod_template_with_a_spec_above_it() -> None:
     assert (misplaced.path, misplaced.hint) == ("spec", "spec belongs one level down, in template")
 
 
-@pytest.mark.parametrize(
-    ("pod", "code", "path"),
-    [
-        ("{spec: {containers: []}}", "invalid-value", "template.spec.containers"),
-        ("{spec: {}}", "missing-field", "template.spec.containers"),
-        ("{spec: {containers: [{name: c, resources: {requests: {cpu: 1 core}}}]}}", "invalid-value",
-         "template.spec.containers[0].resources.requests.cpu"),
-        ("{spec: {containers: [{name: c}], nodeSelector: {spot: yes}}}", "wrong-type", "template.spec.nodeSelector.spot"),
-        ("{spec: {containers: [{name: c}], nodeSelector: {priorityClassName: high}}}", "misspelt-field",
-         "template.spec.nodeSelector.priorityClassName"),
-        ("{spec: {containers: [{name: c}], nodeSelecter: {}}}", "misspelt-field", "template.spec.nodeSelecter"),
-        ("{spec: {containers: [{name: c}], tolerations: {}}}", "wrong-type", "template.spec.tolerations"),
-    ],
-)  # fmt: skip
-def test_what_a_pod_cannot_be(pod: str, code: str, path: str) -> None:
-    finding = only(head("v1", "PodTemplate") + f"template: {pod}\n")
-    assert (finding.code, finding.path) == (code, path)
-
-
-def test_a_workload_has_a_pod_template() -> None:
-    finding = only(head("apps/v1", "Deployment") + "spec: {replicas: 3}\n")
-    assert (finding.code, finding.path) == ("missing-field", "spec.template")
-
-
-def test_replicas_are_a_number() -> None:
-    finding = only(head("apps/v1", "Deployment") + f"spec: {{replicas: '3', template: {POD}}}\n")
-    assert (finding.code, finding.path) == ("wrong-type", "spec.replicas")
-
-
-def test_one_consumption_annotation_needs_the_other() -> None:
-    annotated = "metadata: {annotations: {autoscaling.x-k8s.io/consume-provisioning-request: train}}, spec"
-    text = (
-        head("apps/v1", "Deployment")
-        + f"spec: {{template: {POD.replace('metadata: {labels: {app: web}}, spec', annotated)}}}\n"
-    )
-    finding = only(text)
-    assert (finding.code, finding.severity) == ("half-consumption", "warning")
-    assert finding.path == "spec.template.metadata.annotations['autoscaling.x-k8s.io/consume-provisioning-request']"
-
-
 def test_consumption_annotations_on_the_workload_itself() -> None:
     text = f"""\
 apiVersion: batch/v1
@@ -126,3 +86,36 @@ def test_a_priority_class() -> None:
     (read,) = declared(text).priority_classes
     assert read == PriorityClass("high", 1000, global_default=True, position=read.position)
     assert declared(text).manifests == ()
+
+
+CONSUMING = POD.replace("labels: {app: web}", "annotations: {autoscaling.x-k8s.io/consume-provisioning-request: train}")
+
+
+def pod(spec: str) -> str:
+    return head("v1", "PodTemplate") + f"template: {{spec: {spec}}}\n"
+
+
+def deployment(spec: str) -> str:
+    return head("apps/v1", "Deployment") + f"spec: {{{spec}}}\n"
+
+
+@found(
+    ("a pod of no containers", pod("{containers: []}"), "invalid-value", "template.spec.containers", ""),
+    ("a pod without the field", pod("{}"), "missing-field", "template.spec.containers", ""),
+    ("an amount in words", pod("{containers: [{name: c, resources: {requests: {cpu: 1 core}}}]}"), "invalid-value",
+     "template.spec.containers[0].resources.requests.cpu", ""),
+    ("a label that is a boolean", pod("{containers: [{name: c}], nodeSelector: {spot: yes}}"), "wrong-type",
+     "template.spec.nodeSelector.spot", ""),
+    ("a field of the pod among labels", pod("{containers: [{name: c}], nodeSelector: {priorityClassName: high}}"),
+     "misspelt-field", "template.spec.nodeSelector.priorityClassName", ""),
+    ("a misspelt field", pod("{containers: [{name: c}], nodeSelecter: {}}"), "misspelt-field",
+     "template.spec.nodeSelecter", ""),
+    ("a map where a list belongs", pod("{containers: [{name: c}], tolerations: {}}"), "wrong-type",
+     "template.spec.tolerations", ""),
+    ("a workload without a pod template", deployment("replicas: 3"), "missing-field", "spec.template", ""),
+    ("replicas in quotes", deployment(f"replicas: '3', template: {POD}"), "wrong-type", "spec.replicas", ""),
+    ("one annotation of two for pods of a request", deployment(f"template: {CONSUMING}"), "half-consumption",
+     "spec.template.metadata.annotations['autoscaling.x-k8s.io/consume-provisioning-request']", ""),
+)  # fmt: skip
+def test_what_a_pod_and_its_workload_cannot_be(text: str, code: str, path: str, words: str) -> None:
+    check(text, code, path, words)
