@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -74,11 +73,6 @@ class AuditEvent:
     def is_write(self) -> bool:
         """Whether it was meant to change something: no read, no question, no dry run."""
         return self.verb in WRITE_VERBS and self.resource not in _QUESTIONS and not self.dry_run
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether the server did it."""
-        return self.code < HTTPStatus.BAD_REQUEST
 
 
 class AuditLog:

@@ -9,12 +9,10 @@ IDENTITY = ["-c", "user.name=e2e", "-c", "user.email=e2e@example.invalid", "-c",
 
 
 class CapacityRepository:
-    """Made empty; `push` writes files and commits them to `main`. made: it is there already."""
+    """Made empty; `push` writes files and commits them to `main`."""
 
-    def __init__(self, folder: Path, *, made: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        if made:
-            return
         folder.mkdir(parents=True)
         self._git("init", "--quiet", "--initial-branch=main")
         self.push({"README.md": "The capacity of one cluster.\n"})
@@ -31,10 +29,6 @@ class CapacityRepository:
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "--message", "Change capacity")
         return self._git("rev-parse", "HEAD").strip()
-
-    @property
-    def url(self) -> str:
-        return self.folder.as_uri()
 
     def _git(self, *words: str) -> str:
         done = subprocess.run(
