@@ -9,6 +9,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.model.timelines import BudgetSpan, CapacityTimeline, DemandSpan, ScheduleTimeline
 from reconciler.timetable.capacity_schedule import timeline
+from reconciler.timetable.windows import instant_of, open_edges, ticks
 from tests.builders import buffer_ref
 
 NOW = datetime(2026, 3, 5, 16, 30, tzinfo=UTC)
@@ -77,3 +78,11 @@ def capacity(peak: int = 9, weekend: int = 1) -> CapacityTimeline:
         schedules=(schedule_timeline(proposal(weekend)),),
         budgets=budgets(),
     )
+
+
+def open_spans(
+    schedule: str, duration: timedelta, start: datetime, end: datetime
+) -> tuple[tuple[datetime, datetime], ...]:
+    """The parts of [start, end) in which a window is open."""
+    edges = [instant_of(edge) for edge in open_edges(schedule, duration, ticks(start), ticks(end)).tolist()]
+    return tuple(zip(edges[::2], edges[1::2], strict=True))

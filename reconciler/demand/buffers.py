@@ -231,7 +231,6 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Prioriti
         pod_template=item.pod_template,
         filled=0 if size is None else size.filled,
         shape=None if shape is None else virtual_pod(shape, buffer),
-        limited_by=", ".join(answer.quotas),
         share=None if item.share is None else item.share.record,
         shrinks_at=None if item.share is None else item.share.shrinks_at,
     )

@@ -25,7 +25,6 @@ from reconciler.model.schedules import Edge, Following, Schedule, following_of
 from reconciler.model.view import LiveObject, Manifest
 from reconciler.timetable.capacity_schedule import next_look, value_with_lead
 
-NODE_POOL = "NodePool"
 _MOST_LOOKS = 100
 """Changes after which a schedule that stays at 0 counts as one that never rises."""
 

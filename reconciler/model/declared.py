@@ -31,8 +31,6 @@ class SourceTree:
     """`main@sha1:` and 40 hexadecimal digits; None for a plain folder."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Content by path inside the repository (POSIX, without a leading "./")."""
-    root: str = ""
-    """Put before paths in messages; "" for a remote repository."""
     stalled: tuple[str, str] | None = None
     """Reason and message when the newest state could not be read, and this is the last good tree."""
     rewound: bool = False

@@ -109,8 +109,6 @@ class Demand:
     """Name and generation of the PodTemplate that the shape came from, for the status."""
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     """Who keeps the capacity."""
-    limited_by: str = ""
-    """The names of the ResourceQuotas that reduced its size; "" where none did."""
     leaves: str = ""
     """Of a pod on a node that is being deleted: the node's name, since the pod needs another place. "" for all other demands."""
     shape: PodShape | None = None

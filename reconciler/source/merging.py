@@ -80,26 +80,25 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
     if not Path(repository).is_dir() and is_remote(repository):
         return _remote_sides(repository, revisions, scope, options)
     path = folder_of(repository)
-    root = str(path)
     with tempfile.TemporaryDirectory(prefix="headroom-merge-") as scratch:
         copy = _LocalCopy(path, Path(scratch), options)
         base, head = copy.commit(revisions.base), copy.commit(revisions.head or "HEAD")
         if revisions.head or is_repository(path):
             copy.verify(base, head)
-            return copy.sides(base, head, revisions, scope, root)
+            return copy.sides(base, head, revisions, scope)
         present = WorkingTree(path, subdirectory, templates=options.templates)
-        tree = copy.either.read(present.read, SourceTree(None, root=root))
+        tree = copy.either.read(present.read, SourceTree(None))
         if revisions.since_merge_base or copy.descends(head, base):
             copy.verify(base)
-            return Sides(copy.base_tree(base, head, revisions, scope, root), tree)
+            return Sides(copy.base_tree(base, head, revisions, scope), tree)
         head = copy.commit_of_working_tree(head)
         copy.verify(base)
         merged, conflicts = copy.merge(base, head)
-        before = copy.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope, root)
+        before = copy.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope)
         if conflicts:
             return Sides(before, tree, conflicts)
         files, skipped = copy.load(merged, scope)
-        return Sides(before, SourceTree(None, files, root, skipped=skipped))
+        return Sides(before, SourceTree(None, files, skipped=skipped))
 
 
 def check_folders(*folders: str) -> None:
@@ -134,7 +133,7 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
     copy = _RemoteCopy(repository, folder, revisions, options)
     base, head = copy.commits
     copy.verify(base, head)
-    return copy.sides(base, head, revisions, scope, "")
+    return copy.sides(base, head, revisions, scope)
 
 
 class _EitherSide:
@@ -170,19 +169,19 @@ class _Copy(ABC):
     def load(self, tree: str, scope: Scope) -> Loaded:
         """The files of a commit or tree."""
 
-    def sides(self, base: str, head: str, revisions: Revisions, scope: Scope, root: str) -> Sides:
+    def sides(self, base: str, head: str, revisions: Revisions, scope: Scope) -> Sides:
         """The base, and what merging makes of it. base, head: commits."""
         shown = revisions.head or "HEAD"
         if revisions.since_merge_base or self.descends(head, base):
-            return Sides(self.base_tree(base, head, revisions, scope, root), self.tree(head, shown, head, scope, root))
+            return Sides(self.base_tree(base, head, revisions, scope), self.tree(head, shown, head, scope))
         merged, conflicts = self.merge(base, head)
-        before = self.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope, root)
-        return Sides(before, self.tree(merged, shown, head, scope, root), conflicts)
+        before = self.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope)
+        return Sides(before, self.tree(merged, shown, head, scope), conflicts)
 
-    def tree(self, name: str, revision: str, commit: str, scope: Scope, root: str) -> SourceTree:
+    def tree(self, name: str, revision: str, commit: str, scope: Scope) -> SourceTree:
         """A tree. name: the object to read. revision, commit: what it is shown as."""
         shown = "HEAD" if commit.startswith(revision) else revision
-        empty = SourceTree(f"{shown}@sha1:{commit}", root=root)
+        empty = SourceTree(f"{shown}@sha1:{commit}")
 
         def read() -> SourceTree:
             files, skipped = self.load(name, scope)
@@ -190,13 +189,13 @@ class _Copy(ABC):
 
         return self.either.read(read, empty)
 
-    def base_tree(self, base: str, head: str, revisions: Revisions, scope: Scope, root: str) -> SourceTree:
+    def base_tree(self, base: str, head: str, revisions: Revisions, scope: Scope) -> SourceTree:
         """The base side. base, head: commits. A merge base that is not a branch's tip is not shown under the branch's name."""
         if not revisions.since_merge_base:
-            return self.tree(base, revisions.base, base, scope, root)
+            return self.tree(base, revisions.base, base, scope)
         shared = self.merge_base(base, head)
         shown = revisions.base if shared == base else f"merge-base({revisions.base})"
-        return self.tree(shared, shown, shared, scope, root)
+        return self.tree(shared, shown, shared, scope)
 
     def verify(self, *commits: str) -> None:
         """Raises `Stalled` unless each commit is signed by an allowed signer, if the options require that."""

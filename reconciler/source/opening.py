@@ -69,7 +69,7 @@ class WorkingTree:
             )
         selection = select(folder, self._scope, self._limits)
         files, skipped = load(folder, selection, self._limits)
-        return SourceTree(revision=None, files=files, root=str(self._path), skipped=skipped)
+        return SourceTree(revision=None, files=files, skipped=skipped)
 
 
 def near_path(path: str) -> str:

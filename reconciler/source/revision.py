@@ -98,7 +98,6 @@ class LocalRevision:
         self._tree = SourceTree(
             revision=f"{name}@sha1:{commit}",
             files=files,
-            root=str(self._path),
             committed=datetime.fromtimestamp(time_of(commands, commit), UTC),
             skipped=skipped,
             removals_allowed=allowed,

@@ -110,17 +110,6 @@ def _outcome_within(schedule: Schedule, spans: Sequence[ScheduleSpan], now: date
     return None
 
 
-def changes(schedule: Schedule, start: datetime, end: datetime) -> tuple[Seconds, Seconds]:
-    """Instants (seconds since 1970 UTC) at which the value changes, beginning with `start`, and the values from there on.
-
-    For timelines of many schedules these are two arrays of one length, not an object for each span.
-    """
-    instants, active = activities(schedule, seconds_of(start), seconds_up(end))
-    values = _values(schedule)[winners_of(schedule, active)]
-    begins = first_of_each(values)
-    return instants[begins], values[begins]
-
-
 def _now_and_next(schedule: Schedule, now: datetime) -> tuple[int, tuple[datetime, int] | None]:
     start = seconds_of(now)
     current: int | None = None

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from reconciler.timetable.cron import Cron, DayRule, parse_cron
 from reconciler.timetable.time_zone import year_of, zone_offsets
 
-Span = tuple[datetime, datetime]
 Ticks = tuple[int, int]
 """A span in whole microseconds since 1970 UTC: arithmetic over many spans is quicker on integers."""
 Edges = npt.NDArray[np.int64]
@@ -58,14 +57,8 @@ def is_open(schedule: str, duration: timedelta, at: datetime) -> bool:
     return hit is None or hit <= at
 
 
-def open_spans(schedule: str, duration: timedelta, start: datetime, end: datetime) -> tuple[Span, ...]:
-    """The parts of [start, end) in which a window is open, ascending and joined. Raises `Invalid`."""
-    edges = [instant_of(edge) for edge in open_edges(schedule, duration, ticks(start), ticks(end)).tolist()]
-    return tuple(zip(edges[::2], edges[1::2], strict=True))
-
-
 def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edges:
-    """`open_spans` in ticks. Raises `Invalid` for a schedule that cannot be evaluated."""
+    """Where windows open and close within [start, end), all in ticks. Raises `Invalid` for a schedule that cannot be evaluated."""
     cron, length = parse_cron(schedule), duration // _TICK
     always: Edges = np.array([start, end], np.int64)
     if start >= end:

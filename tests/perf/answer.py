@@ -103,7 +103,7 @@ def of_demands(demands: Iterable[Demand], findings: Iterable[Finding]) -> Answer
     asked, said = [], []
     for item in demands:
         groups = (f"{group.count} × {_pairs(group.shape.requests.quantities().items())}" for group in item.groups)
-        asked.append(f"{item.ref} asks for {item.desired}: {'; '.join(groups)} | limited by {item.limited_by}")
+        asked.append(f"{item.ref} asks for {item.desired}: {'; '.join(groups)}")
         said += [f"{item.ref}: {line}" for line in item.explanation]
         said += [
             f"{item.ref}: {condition.type} {condition.status}, {condition.reason}: {condition.message}"

@@ -16,8 +16,9 @@ from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.node_pools.budget_timeline import budget_cells, budget_spans, budget_timeline
 from reconciler.plan.node_pools.disruption_budgets import PoolState, outcome
 from reconciler.timetable.cron import parse_cron
-from reconciler.timetable.windows import is_open, open_spans
+from reconciler.timetable.windows import is_open
 from tests.builders import node_pool
+from tests.timelines import open_spans
 
 MINUTE = timedelta(minutes=1)
 

@@ -283,7 +283,7 @@ def test_balloon_pods_of_a_buffer_are_not_counted_against_it_a_second_time() -> 
         view=ClusterView(resource_quotas=(quota,), pods=(*balloons, balloon_pod("other", of="gone"))),
         dialect=Dialect.CLUSTER_AUTOSCALER,
     )
-    assert (demand.desired, demand.limited_by) == (3, "team")
+    assert (demand.desired, demand.explanation[-1]) == (3, "3 within ResourceQuota team")
 
 
 def test_balloon_pods_outside_a_quotas_scope_are_not_taken_off_what_it_uses() -> None:
@@ -312,7 +312,4 @@ def test_a_buffer_that_is_only_in_git_is_the_youngest_for_quotas() -> None:
         view=ClusterView(resource_quotas=(quota,)),
         dialect=Dialect.CLUSTER_AUTOSCALER,
     )
-    assert [(demand.ref.name, demand.desired, demand.limited_by) for demand in demands] == [
-        ("a", 1, "team"),
-        ("b", 3, ""),
-    ]
+    assert [(demand.ref.name, demand.desired) for demand in demands] == [("a", 1), ("b", 3)]

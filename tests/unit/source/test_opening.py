@@ -32,7 +32,6 @@ def test_manifests_and_templates_in_order_of_path(tmp_path: Path) -> None:
     assert names(tree) == ["a/c.yml", "a/d.json", "b.yaml", "t.yaml.j2"]
     assert tree.files["b.yaml"] == b"b"
     assert tree.revision is None
-    assert tree.root == str(tmp_path)
 
 
 def test_hidden_files_and_folders_are_not_manifests(tmp_path: Path) -> None:

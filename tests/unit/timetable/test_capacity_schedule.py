@@ -10,9 +10,10 @@ import pytest
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.model.timelines import joined
 from reconciler.timetable import capacity_schedule
 from reconciler.timetable.activity import activities
-from reconciler.timetable.capacity_schedule import changes, next_change, state_at, timeline
+from reconciler.timetable.capacity_schedule import next_change, state_at, timeline
 
 REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "hours")
 MONDAY = datetime(2026, 11, 23, tzinfo=UTC)
@@ -34,11 +35,9 @@ def value(found: Schedule, now: datetime) -> int:
 
 def edges(found: Schedule, start: datetime, days: float) -> list[str]:
     """Changes of value as `2026-03-29T01:00 5`, in UTC."""
-    seconds, values = changes(found, start, start + timedelta(days=days))
-    return [
-        f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M} {replicas}"
-        for second, replicas in zip(seconds.tolist()[1:], values.tolist()[1:], strict=True)
-    ]
+    end = start + timedelta(days=days)
+    spans = joined(timeline(found, start, end, start).spans, lambda span: span.value)
+    return [f"{span.start:%Y-%m-%dT%H:%M} {span.value}" for span in spans[1:]]
 
 
 def test_29_february_comes_in_leap_years_and_not_in_2100() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.model.errors import Invalid
 from reconciler.timetable.cron import parse_cron
-from reconciler.timetable.windows import is_open, open_spans
+from reconciler.timetable.windows import is_open
+from tests.timelines import open_spans
 
 
 def at(text: str) -> datetime:
