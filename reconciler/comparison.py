@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.cycle import Cycle
 from reconciler.manifests.repository.reading import read_rendered
-from reconciler.manifests.repository.validate import refused_changes
-from reconciler.model import codes
+from reconciler.manifests.repository.validate import refused
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import REMOVALS_TRAILER, DeclaredManifest, SourceTree, located
 from reconciler.model.findings import Finding
@@ -112,10 +111,8 @@ def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest
     """Edits that the API server will refuse once the base is in the cluster, so that merging them has no effect."""
     known = {item.ref: item for item in before}
     for item in after:
-        old = known.get(item.ref)
-        for change in () if old is None else refused_changes(old.manifest, item.manifest):
-            where = item.position_of(change.path)
-            yield codes.IMMUTABLE_FIELD.finding(change.message, where, item.ref, change.path, change.hint)
+        if item.ref in known:
+            yield from refused(item, known[item.ref].manifest, item.manifest)
 
 
 def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:

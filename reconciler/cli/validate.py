@@ -15,13 +15,10 @@ from reconciler.cli.options import Moment, output_option
 from reconciler.clocks import SystemClock
 from reconciler.files import read_named_file
 from reconciler.manifests.repository.declared import left_out, read
-from reconciler.manifests.repository.validate import refused, scope_of
-from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import Settings
-from reconciler.source.opening import WorkingTree, near_path, tree_at
+from reconciler.source.opening import WorkingTree, near_path
 
 if TYPE_CHECKING:
     from reconciler.model.declared import Declared
@@ -30,24 +27,21 @@ if TYPE_CHECKING:
 @click.command("validate")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--path", metavar="SUBDIR", help="Folder of this repository to check, with the templates at its root.")
-@click.option("--base", metavar="REF", help="Also report what may not change since this revision.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--now", type=Moment(), help="Use this as the current time.")
 @output_option("text", "json", "sarif", "github")
 def validate_command(
-    *, paths: tuple[str, ...], path: str | None, base: str | None, strict: bool, now: datetime | None, output: str
+    *, paths: tuple[str, ...], path: str | None, strict: bool, now: datetime | None, output: str
 ) -> int:
     """Check every manifest below PATH… (default: this folder), and report what is wrong, where, and what to write instead.
 
     Templates in folders called templates are rendered too, with made-up objects and with the NodePools that are declared.
 
-    With --base, changes that the API server will refuse are found too: those of a provisioning request.
-
     Exits 1 when there is an error; warnings alone exit 0, unless --strict makes them errors.
 
     \b
         headroom validate clusters/production --strict
-        headroom validate --output github --base origin/main
+        headroom validate --output github
     """
     from reconciler.manifests.schedule_findings import schedule_findings
     from reconciler.model.refs import listed
@@ -63,7 +57,6 @@ def validate_command(
         *unread,
         *schedule_findings(declared.schedules, present),
         *_template_findings(files, declared),
-        *_changes_refused(base, places, files),
     )
     if strict:
         told = tuple(
@@ -91,25 +84,6 @@ def _printed(output: str, findings: tuple[Finding, ...], now: datetime, *, docum
         return github_annotations(findings)
     paint, width = paint_for_stdout(), width_of_stdout()
     return findings_text(findings, documents=documents, files=files, paint=paint, width=width)
-
-
-def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str, bytes]) -> tuple[Finding, ...]:
-    if base is None:
-        return ()
-    if not base.strip():
-        raise click.UsageError("--base is empty: name a revision, such as --base origin/main, or leave it out.")
-    before, findings = paths_at(base, places), list[Finding]()
-    edited = {path for path in before.keys() | files.keys() if before.get(path) != files.get(path)}
-
-    def manifests(all_files: Mapping[str, bytes]) -> dict[tuple[str, ObjectRef], DeclaredManifest]:
-        read_again = read({path: all_files[path] for path in edited & all_files.keys()}, one_cluster=False)
-        return {(scope_of(item.position.file, one_cluster=False), item.ref): item for item in read_again.manifests}
-
-    old = manifests(before)
-    for place, item in manifests(files).items():
-        if place in old:
-            findings += refused(item, old[place].manifest, item.manifest)
-    return tuple(findings)
 
 
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
@@ -160,25 +134,6 @@ def read_subdirectory(path: str) -> tuple[dict[str, bytes], tuple[Finding, ...]]
         return read_paths((path,))
     tree = WorkingTree(Path(), place.as_posix(), templates=Settings().templates).read()
     return dict(tree.files), tuple(map(left_out, tree.skipped))
-
-
-def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """The same files at a revision of their repository, without those that did not exist then.
-
-    Raises `Stalled`, and `Invalid` for a path outside any repository.
-    """
-    from reconciler.source.revision import find_repository
-
-    files: dict[str, bytes] = {}
-    for path in paths:
-        place = _from_here(path)
-        folder = place if place.is_dir() else place.parent
-        prefix = "" if folder == Path() else f"{folder.as_posix()}/"
-        find_repository(folder, hint="leave --base out, or name a folder of a Git repository")
-        tree = tree_at(str(folder), revision, "", clock=SystemClock())
-        found = {prefix + name: content for name, content in tree.files.items()}
-        files |= found if place.is_dir() else {name: found[name] for name in (place.as_posix(),) if name in found}
-    return files
 
 
 def _from_here(path: str) -> Path:

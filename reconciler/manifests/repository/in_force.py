@@ -92,6 +92,7 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
             continue
         present = objects.get(item.ref)
         problems = () if present is None else refused(item, present.body, form)
+        problems = tuple(finding for finding in problems if finding.path != "spec.replicas")  # of that the plan tells
         findings += problems
         if problems:
             broken.add(item.ref)

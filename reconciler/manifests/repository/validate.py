@@ -321,9 +321,8 @@ def _refused_of_pool(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
 
 
 def refused(item: DeclaredManifest, old: Manifest, new: Manifest) -> tuple[Finding, ...]:
-    """A finding for each change that the API server would refuse. Whether a NodePool is static is reported by the plan."""
+    """A finding for each change that the API server would refuse."""
     return tuple(
         codes.IMMUTABLE_FIELD.finding(change.message, item.position_of(change.path), item.ref, change.path, change.hint)
         for change in refused_changes(old, new)
-        if change.path != "spec.replicas"
     )

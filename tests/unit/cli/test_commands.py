@@ -34,20 +34,6 @@ def test_validate_exits_1_on_an_error_in_every_form(tmp_path: Path, output: str)
         json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("base", "code", "words"),
-    [("main", 1, "leave --base out, or name a folder of a Git repository"), ("", 2, "--base is empty")],
-)
-def test_validate_against_a_base_that_there_cannot_be_names_its_own_flag(
-    tmp_path: Path, base: str, code: int, words: str
-) -> None:
-    (tmp_path / "pool.yaml").write_text(NODE_POOL)
-    done = headroom("validate", "--base", base, folder=tmp_path)
-    assert done.returncode == code
-    assert words in done.stderr
-    assert "--revision" not in done.stderr
-
-
 @pytest.mark.parametrize("words", [("validate", "pipe"), ("plan", "--config", "pipe"), ("schedule", "pipe")])
 def test_a_named_pipe_that_nobody_writes_into_is_not_waited_for(tmp_path: Path, words: tuple[str, ...]) -> None:
     os.mkfifo(tmp_path / "pipe")
