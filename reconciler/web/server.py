@@ -10,10 +10,10 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
-from typing import Any, cast
+from typing import Any
 
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import whole_number
@@ -39,13 +39,8 @@ def parse_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), number
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """deadline: seconds that a connection may last. connections: open at once; pages: answers under way that may take long."""
-
-    deadline: float
-    connections: int
-    pages: int
+Bounds = tuple[float, int, int]
+"""Seconds that a connection may last; connections open at once; answers under way that may take long."""
 
 
 class BoundedServer(ThreadingHTTPServer):
@@ -56,9 +51,11 @@ class BoundedServer(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = MOST_WAITING
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], limits: ServerLimits) -> None:
-        self.slots = threading.BoundedSemaphore(limits.pages)
-        self._limits = limits
+    def __init__(
+        self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler], bounds: Bounds
+    ) -> None:
+        self._deadline, self._most, pages = bounds
+        self.slots = threading.BoundedSemaphore(pages)
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}
         # Connections whose request is not read yet, in the order of arrival.
@@ -68,13 +65,13 @@ class BoundedServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
-            crowded = len(self._open) >= self._limits.connections
+            crowded = len(self._open) >= self._most
             oldest = next(iter(self._asking), None) if crowded else None
             if oldest is not None:
                 del self._asking[oldest], self._open[oldest]
                 crowded = False
             if not crowded:
-                self._open[request] = monotonic() + self._limits.deadline
+                self._open[request] = monotonic() + self._deadline
                 self._asking[request] = None
         if oldest is not None:
             with suppress(OSError):
@@ -113,17 +110,24 @@ class BoundedServer(ThreadingHTTPServer):
 
 
 class Listener:
-    """address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. name: of the thread.
+    """address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. handler: makes the handler of a request.
+    name: of the thread.
 
     hint: what to do when it cannot listen there, which raises `Invalid`.
     """
 
     def __init__(
-        self, address: str, opened: Callable[[tuple[str, int]], BoundedServer], *, name: str, hint: str
+        self,
+        address: str,
+        handler: Callable[..., BaseHTTPRequestHandler],
+        bounds: Bounds,
+        *,
+        name: str,
+        hint: str,
     ) -> None:
         place = parse_address(address)
         try:
-            self._server = opened(place)
+            self._server = BoundedServer(place, handler, bounds)
         except OSError as error:
             raise Invalid(f"cannot listen on {address}: {error.strerror or error}", hint=hint) from error
         self._thread = threading.Thread(
@@ -167,42 +171,23 @@ class PageServer(Listener):
         most_connections: int = MOST_CONNECTIONS,
         most_pages: int = MOST_PAGES,
     ) -> None:
-        limits = ServerLimits(deadline, most_connections, most_pages)
+        self.pages, self.probes, self.find, self.hosts = dict(pages), dict(probes or {}), find, frozenset(hosts)
         super().__init__(
             address,
-            lambda place: _PageServer(
-                place, limits, pages=dict(pages), probes=dict(probes or {}), find=find, hosts=frozenset(hosts)
-            ),
+            partial(_PageHandler, self),
+            (deadline, most_connections, most_pages),
             name="web",
             hint="set `listen`, or HEADROOM_LISTEN, to a free address of this machine, such as 127.0.0.1:0",
         )
 
-
-class _PageServer(BoundedServer):
-    def __init__(
-        self,
-        address: tuple[str, int],
-        limits: ServerLimits,
-        *,
-        pages: dict[str, Page],
-        probes: dict[str, Page],
-        find: Callable[[str], Page | None],
-        hosts: frozenset[str],
-    ) -> None:
-        self.hosts = hosts
-        self.pages = pages
-        self.probes = probes
-        self.find = find
-        super().__init__(address, _PageHandler, limits)
-
-
-def _page(server: _PageServer, path: str) -> Response:
-    page = server.pages.get(path) or server.find(path)
-    if page is None:
-        more = ", and those of objects that / links to" if "/" in server.pages else ""
-        words = f"the pages are {', '.join(sorted({*server.pages, *server.probes}))}{more}\n"
-        return Response(words.encode(), status=404)
-    return page()
+    def page(self, path: str) -> Response:
+        """The page of a path; 404 for a path without one."""
+        page = self.pages.get(path) or self.find(path)
+        if page is None:
+            more = ", and those of objects that / links to" if "/" in self.pages else ""
+            words = f"the pages are {', '.join(sorted({*self.pages, *self.probes}))}{more}\n"
+            return Response(words.encode(), status=404)
+        return page()
 
 
 def _response(page: Page) -> Response:
@@ -219,6 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "headroom"
     sys_version = ""
     allowed: str
+    server: BoundedServer
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """For another method, and for what is no HTTP at all: one line instead of the library's page."""
@@ -255,26 +241,29 @@ class _Handler(BaseHTTPRequestHandler):
 class _PageHandler(_Handler):
     allowed = "GET, HEAD"
 
+    def __init__(self, site: PageServer, *request: Any) -> None:
+        self._site = site
+        super().__init__(*request)
+
     def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        server = cast("_PageServer", self.server)
-        server.has_asked(self.request)
-        strange = [host for host in self.headers.get_all("Host", []) if not is_known_host(host, server.hosts)]
+        path, site = self.path.partition("?")[0], self._site
+        self.server.has_asked(self.request)
+        strange = [host for host in self.headers.get_all("Host", []) if not is_known_host(host, site.hosts)]
         if strange:
             self.say(
                 421,
                 f"this is headroom, which is not known as {strange[0][:100]!a}: ask by IP address, as localhost, or by the name of a"
                 " Service (NAME.NAMESPACE.svc). To allow another name, add it to the setting allowedHosts.",
             )
-        elif path in server.probes:
-            self.answer(_response(server.probes[path]))
-        elif not server.slots.acquire(blocking=False):
+        elif path in site.probes:
+            self.answer(_response(site.probes[path]))
+        elif not self.server.slots.acquire(blocking=False):
             self.say(503, "too many pages are asked for at once")
         else:
             try:
-                self.answer(_response(lambda: _page(server, path)))
+                self.answer(_response(lambda: site.page(path)))
             finally:
-                server.slots.release()
+                self.server.slots.release()
 
     do_HEAD = do_GET  # noqa: N815 - the name is the standard library's
 
@@ -300,26 +289,23 @@ class WebhookServer(Listener):
     """address: as for `Listener`. take: decides about each; it must answer at once and is called from several threads."""
 
     def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
-        limits = ServerLimits(deadline, _MOST_CONNECTIONS, _MOST_BODIES)
         super().__init__(
             address,
-            lambda place: _WebhookServer(place, take, limits),
+            partial(_WebhookHandler, take),
+            (deadline, _MOST_CONNECTIONS, _MOST_BODIES),
             name="webhooks",
             hint="set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081",
         )
 
 
-class _WebhookServer(BoundedServer):
-    def __init__(self, address: tuple[str, int], take: Take, limits: ServerLimits) -> None:
-        self.take = take
-        super().__init__(address, _WebhookHandler, limits)
-
-
 class _WebhookHandler(_Handler):
     allowed = "POST"
 
+    def __init__(self, take: Take, *request: Any) -> None:
+        self._take = take
+        super().__init__(*request)
+
     def do_POST(self) -> None:
-        server = cast("_WebhookServer", self.server)
         if self.path.partition("?")[0] != PATH:
             return self.say(404, f"webhooks are taken at {PATH}")
         lengths = self.headers.get_all("Content-Length") or ()
@@ -330,14 +316,14 @@ class _WebhookHandler(_Handler):
             return self.say(411, "a webhook needs one Content-Length")
         if length > MOST_BYTES:
             return self.say(413, f"a webhook has at most {MOST_BYTES} bytes")
-        if not server.slots.acquire(blocking=False):
+        if not self.server.slots.acquire(blocking=False):
             return self.say(503, "too many webhooks at once")
         try:
             body = self.rfile.read(length)
             if len(body) < length:
                 return self.say(400, _WORDS[400])
-            server.has_asked(self.request)
-            status = server.take({name.lower(): value for name, value in self.headers.items()}, body)
+            self.server.has_asked(self.request)
+            status = self._take({name.lower(): value for name, value in self.headers.items()}, body)
         finally:
-            server.slots.release()
+            self.server.slots.release()
         return self.say(status, _WORDS.get(status, "refused"))
