@@ -51,37 +51,30 @@ _DOUBLINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """failures: in a row; not_before: when the target may be tried again."""
+    """failures: of one target, in a row; failure: the last of them. not_before: when the target may be tried again."""
 
     target: str
     failures: int
     not_before: datetime
+    failure: Stalled
+
+    @classmethod
+    def after(cls, failure: Stalled, previous: Backoff | None, target: str, now: datetime) -> Backoff:
+        """The back-off after one more failure of the target. The count of another target starts at one."""
+        failures = previous.failures + 1 if previous is not None and previous.target == target else 1
+        return cls(target, failures, now + retry_delay(failures, target), failure)
+
+    def allows(self, target: str, now: datetime) -> bool:
+        """Whether a target may be tried now. A clock that was set back must not prolong the wait beyond the longest delay."""
+        return target != self.target or now >= self.not_before or self.not_before - now > LONGEST
 
 
 def retry_delay(failures: int, seed: object) -> timedelta:
     """750 ms after the first failure, doubled by each further one up to 15 minutes. The delay is then shortened by up to a
-    tenth, so that many daemons do not return in step."""
+    tenth, which depends on the seed, so that many daemons do not return in step."""
     delay = min(FIRST * (1 << min(failures - 1, _DOUBLINGS)), LONGEST)
-    return delay * (1 - _fraction((seed, failures)) / 10)
-
-
-def _fraction(seed: object) -> float:
-    """A number from 0 up to 1 that depends on the seed alone."""
-    digest = hashlib.sha256(repr(seed).encode()).digest()
-    return int.from_bytes(digest[:8]) / 2**64
-
-
-def after_failure(previous: Backoff | None, target: str, now: datetime) -> Backoff:
-    """The back-off after one more failure of the target. The count of another target starts at one."""
-    failures = previous.failures + 1 if previous is not None and previous.target == target else 1
-    return Backoff(target, failures, now + retry_delay(failures, target))
-
-
-def may_try(backoff: Backoff | None, target: str, now: datetime) -> bool:
-    """Whether the target may be tried now. A clock that was set back must not prolong the wait beyond the longest delay."""
-    if backoff is None or backoff.target != target:
-        return True
-    return now >= backoff.not_before or backoff.not_before - now > LONGEST
+    digest = hashlib.sha256(repr((seed, failures)).encode()).digest()
+    return delay * (1 - digest[0] / 2560)
 
 
 NEVER_ENDED = "PassDidNotEnd"
@@ -133,12 +126,12 @@ class GitSource:
         self._restored = False
         self._good: Good | None = None
         self._tree: SourceTree | None = None
-        self._backoffs: dict[str, tuple[Backoff, Stalled]] = {}
+        self._backoffs: dict[str, Backoff] = {}
 
     @property
     def retry_at(self) -> datetime | None:
         """When the next retry is due, None when nothing failed. A newer commit does not wait for it."""
-        return max((backoff.not_before for backoff, _ in self._backoffs.values()), default=None)
+        return max((backoff.not_before for backoff in self._backoffs.values()), default=None)
 
     def hasten(self) -> None:
         """Forgets the back-off."""
@@ -179,7 +172,7 @@ class GitSource:
         """The tree of an earlier commit. An empty one, if the copy lacks the commit: what the cluster has then stays as it is."""
         try:
             earlier = msgspec.structs.replace(good, commit=commit, time=time_of(self._remote.local(), commit))
-            return self._load(earlier, absent=self._remote.absent(commit))
+            return self._load(earlier)
         except (CommandFailedError, Stalled):
             return SourceTree(None)
 
@@ -224,7 +217,7 @@ class GitSource:
         if good is None:
             return
         try:
-            self._tree = self._load(good, absent=set())
+            self._tree = self._load(good, whole=True)
         except Stalled:
             # The copy is damaged, or was made for another subdirectory. The commit's name still reveals a force-push.
             self._tree = None
@@ -257,11 +250,11 @@ class GitSource:
 
     def _is_sound(self) -> bool:
         """Whether git finds the copy whole, and a restart could load the last good tree from it. If not, the copy is made again."""
-        backoff, _ = self._backoffs.get("commit", (None, None))
+        backoff = self._backoffs.get("commit")
         if self._good is None or (backoff is not None and backoff.failures >= _PATIENCE):
             return False
         try:
-            self._load(self._good, absent=set())
+            self._load(self._good, whole=True)
             self._remote.local().run("fsck", "--no-dangling", "--no-progress")
         except (Stalled, CommandFailedError):
             return False
@@ -269,14 +262,15 @@ class GitSource:
 
     @contextmanager
     def _backing_off(self, slot: str, target: str, now: datetime) -> Iterator[None]:
-        backoff, failure = self._backoffs.get(slot, (None, None))
-        if failure is not None and not may_try(backoff, target, now):
+        backoff = self._backoffs.get(slot)
+        if backoff is not None and not backoff.allows(target, now):
             # A new exception each time, since one that is raised again and again collects an ever longer traceback.
+            failure = backoff.failure
             raise Stalled(failure.message, reason=failure.reason, hint=failure.hint)
         try:
             yield
         except Stalled as error:
-            self._backoffs[slot] = (after_failure(backoff, target, now), error)
+            self._backoffs[slot] = Backoff.after(error, backoff, target, now)
             raise
         self._backoffs.pop(slot, None)
 
@@ -287,7 +281,7 @@ class GitSource:
         if self._options.allowed_signers:
             self._verify(commit, Path(self._options.allowed_signers))
         good = Good(head.name, commit, time_of(local, commit))
-        tree = self._load(good, absent=self._remote.absent(commit))
+        tree = self._load(good)
         before = self._good
         allowed = allows_removals(local, commit, since=None)
         if before is not None:
@@ -314,13 +308,10 @@ class GitSource:
             timeout=self._options.timeout.total_seconds(),
         )
 
-    def _load(self, good: Good, *, absent: set[str]) -> SourceTree:
-        files, skipped = read_commit(
-            self._remote.local(),
-            good.commit,
-            self._scope,
-            self._limits,
-            absent=absent,
-            fetch=self._remote.fetch_objects,
-        )
+    def _load(self, good: Good, *, whole: bool = False) -> SourceTree:
+        """The tree of a commit. whole: the copy must have all of it already, and nothing is fetched."""
+        if whole:
+            files, skipped = read_commit(self._remote.local(), good.commit, self._scope, self._limits)
+        else:
+            files, skipped = self._remote.read(good.commit, self._scope, self._limits)
         return SourceTree(good.revision, files, committed=datetime.fromtimestamp(good.time, UTC), skipped=skipped)

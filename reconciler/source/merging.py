@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,8 +129,19 @@ def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: 
 
 def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:
     """The same as `sides_of`, for a URL. folder: the clone's; if it is kept, the next call fetches only what is new."""
-    copy = _RemoteCopy(repository, folder, revisions, options)
-    base, head = copy.commits
+    address = parse_address(repository)
+    remote = Remote(address, folder / "repository.git", credentials=options.credentials, timeout=options.timeout)
+    heads = [remote.head(revision) for revision in (revisions.base, revisions.head)]
+    # All of their history, and only the contents that are read.
+    remote.fetch_histories(heads)
+    copy = _Copy(
+        address.url,
+        remote.folder,
+        remote.lazy(),
+        lambda tree, scope: remote.read(tree, scope, TreeLimits()),
+        options,
+    )
+    base, head = (each.commit for each in heads)
     copy.verify(base, head)
     return copy.sides(base, head, revisions, scope)
 
@@ -152,22 +162,19 @@ class _EitherSide:
             return replace(empty, stalled=(error.reason, error.message))
 
 
-class _Copy(ABC):
-    """A repository in which merges can be made. place: its name in messages."""
+class _Copy:
+    """A repository in which merges can be made. place: its name in messages. commands: Git on it. load: reads the files of a commit or
+    tree."""
 
-    def __init__(self, place: str, git_dir: Path, options: GitOptions) -> None:
+    def __init__(
+        self, place: str, git_dir: Path, commands: Commands, load: Callable[[str, Scope], Loaded], options: GitOptions
+    ) -> None:
         self.place = place
         self.git_dir = git_dir
+        self.commands = commands
+        self.load = load
         self.options = options
         self.either = _EitherSide()
-
-    @property
-    @abstractmethod
-    def commands(self) -> Commands: ...
-
-    @abstractmethod
-    def load(self, tree: str, scope: Scope) -> Loaded:
-        """The files of a commit or tree."""
 
     def sides(self, base: str, head: str, revisions: Revisions, scope: Scope) -> Sides:
         """The base, and what merging makes of it. base, head: commits."""
@@ -248,26 +255,25 @@ class _LocalCopy(_Copy):
     """The user's own repository. scratch: a folder for new objects."""
 
     def __init__(self, path: Path, scratch: Path, options: GitOptions) -> None:
-        git_dir, self._prefix = find_repository(path, hint="name a Git repository with --repo, or compare two folders")
-        super().__init__(str(path), git_dir, options)
+        git_dir, prefix = find_repository(path, hint="name a Git repository with --repo, or compare two folders")
         folder = path.resolve()
-        self._top = folder.parents[len(Path(self._prefix).parts) - 1] if self._prefix else folder
+        self._top = folder.parents[len(Path(prefix).parts) - 1] if prefix else folder
         seconds = options.timeout.total_seconds()
-        # A partial clone may lack contents, which Git may fetch, as it would for the user.
-        plain = Commands(self.git_dir, timeout=seconds, network=True)
         try:
-            self._environment = new_objects_in(scratch, plain)
+            self._environment = new_objects_in(scratch, Commands(git_dir, timeout=seconds))
         except CommandFailedError as error:
-            raise stalled(error, self.place, "read") from error
+            raise stalled(error, str(path), "read") from error
         self._scratch = scratch
-        self._commands = Commands(self.git_dir, timeout=seconds, environment=self._environment, network=True)
+        # A partial clone may lack contents, which Git may fetch, as it would for the user.
+        commands = Commands(git_dir, timeout=seconds, environment=self._environment, network=True)
 
-    @property
-    def commands(self) -> Commands:
-        return self._commands
+        def load(tree: str, scope: Scope) -> Loaded:
+            return read_commit(commands, tree, scope, TreeLimits(), prefix=prefix)
+
+        super().__init__(str(path), git_dir, commands, load, options)
 
     def commit(self, revision: str) -> str:
-        return commit_of(self._commands, self.place, revision)
+        return commit_of(self.commands, self.place, revision)
 
     def commit_of_working_tree(self, parent: str) -> str:
         """The present files as a commit on top of the one checked out. Index and branch stay unchanged."""
@@ -290,36 +296,6 @@ class _LocalCopy(_Copy):
             return commands.line("commit-tree", "-p", parent, "-m", "the working tree", tree)
         except CommandFailedError as error:
             raise stalled(error, self.place, "read") from error
-
-    def load(self, tree: str, scope: Scope) -> Loaded:
-        return read_commit(self._commands, tree, scope, TreeLimits(), prefix=self._prefix)
-
-
-class _RemoteCopy(_Copy):
-    """A clone of both revisions, with all of their history and only the contents that are read."""
-
-    def __init__(self, url: str, folder: Path, revisions: Revisions, options: GitOptions) -> None:
-        address = parse_address(url)
-        remote = Remote(address, folder / "repository.git", credentials=options.credentials, timeout=options.timeout)
-        super().__init__(address.url, remote.folder, options)
-        heads = [remote.head(revision) for revision in (revisions.base, revisions.head)]
-        remote.fetch_histories(heads)
-        self.commits = (heads[0].commit, heads[1].commit)
-        self._remote = remote
-
-    @property
-    def commands(self) -> Commands:
-        return self._remote.lazy()
-
-    def load(self, tree: str, scope: Scope) -> Loaded:
-        return read_commit(
-            self._remote.local(),
-            tree,
-            scope,
-            TreeLimits(),
-            absent=self._remote.absent(tree),
-            fetch=self._remote.fetch_objects,
-        )
 
 
 class PullRequestTrees:

@@ -16,6 +16,8 @@ from pathlib import Path
 from reconciler.model.errors import Stalled
 from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, allows_removals, stalled
 from reconciler.source.credentials import Address, Credentials, authorize
+from reconciler.source.objects import Loaded, read_commit
+from reconciler.source.selection import Scope, TreeLimits
 
 CANDIDATE = "refs/headroom/candidate"
 GOOD = "refs/headroom/good"
@@ -156,6 +158,11 @@ class Remote:
         """The objects of a commit's tree that the copy does not have."""
         output = self.local().run("rev-list", "--objects", "--missing=print", f"{commit}^{{tree}}")
         return {line[1:].decode() for line in output.splitlines() if line.startswith(b"?")}
+
+    def read(self, commit: str, scope: Scope, limits: TreeLimits) -> Loaded:
+        """As `read_commit`. Contents that a filtered fetch left out are fetched."""
+        absent = self.absent(commit)
+        return read_commit(self.local(), commit, scope, limits, absent=absent, fetch=self.fetch_objects)
 
     def commits(self, commit: str) -> Path:
         """A repository with every ancestor of a commit but no trees, to verify the signature of each.

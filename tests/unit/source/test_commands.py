@@ -17,7 +17,7 @@ from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.child import heard_by
 from reconciler.source.commands import CommandFailedError, Commands, TooMuchOutputError, stalled
 from reconciler.source.credentials import Credentials, authorize, parse_address, ssh_command
-from reconciler.source.git import Backoff, after_failure, may_try, retry_delay
+from reconciler.source.git import Backoff, retry_delay
 from reconciler.source.opening import is_remote
 from reconciler.source.selection import parse_rules, verdict
 from tests.fakes.clock import START
@@ -249,12 +249,11 @@ def test_a_token_may_go_to_this_machine_itself(host: str, monkeypatch: pytest.Mo
     assert authorize(parse_address(f"http://{host}/a.git"), Credentials()).secrets[0] == TOKEN
 
 
-def failed(target: str, times: int) -> Backoff:
-    backoff = None
+def failed(target: str, times: int, before: Backoff | None = None) -> Backoff:
     for _ in range(times):
-        backoff = after_failure(backoff, target, START)
-    assert backoff is not None
-    return backoff
+        before = Backoff.after(Stalled("away", reason="GitOperationFailed"), before, target, START)
+    assert before is not None
+    return before
 
 
 def test_it_begins_at_three_quarters_of_a_second_and_doubles() -> None:
@@ -265,17 +264,17 @@ def test_it_begins_at_three_quarters_of_a_second_and_doubles() -> None:
 
 def test_a_failed_commit_waits_and_another_one_does_not() -> None:
     backoff = failed("bad", times=8)
-    assert not may_try(backoff, "bad", START + timedelta(seconds=60))
-    assert may_try(backoff, "newer", START)
-    assert may_try(backoff, "bad", backoff.not_before)
+    assert not backoff.allows("bad", START + timedelta(seconds=60))
+    assert backoff.allows("newer", START)
+    assert backoff.allows("bad", backoff.not_before)
 
 
 def test_another_target_begins_anew() -> None:
-    assert after_failure(failed("bad", times=8), "newer", START).failures == 1
+    assert failed("newer", times=1, before=failed("bad", times=8)).failures == 1
 
 
 def test_a_clock_that_was_set_back_a_year_does_not_stop_it_for_a_year() -> None:
-    assert may_try(failed("bad", times=8), "bad", START - timedelta(days=365))
+    assert failed("bad", times=8).allows("bad", START - timedelta(days=365))
 
 
 # `.sourceignore` against git itself, which reads the same syntax.
