@@ -6,7 +6,6 @@ The proposal has two spellings: that of its Go types (`capacity.replicas.percent
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -14,10 +13,9 @@ import msgspec
 
 from reconciler.manifests.capacity_buffer import (
     GROUP,
+    check_deadline,
     check_kind,
-    check_refill,
     check_size,
-    check_strategy,
     refill_of,
     target_group,
 )
@@ -31,7 +29,7 @@ from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity,
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.requirements import LabelSelector, Operator
+from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
 
 _CAPACITY: tuple[str, ...] = ("spec", "capacity")
@@ -39,11 +37,9 @@ _STRATEGIES = {"keep-empty": Recreation.KEEP_EMPTY, "keep-minimum": Recreation.K
 _NODE_CLASSES = frozenset({"NodePool", "CustomComputeClass", "ComputeClass"})
 _NODE_CLASS = "NodeClass"
 """The suffix of the kinds of Karpenter's providers: EC2NodeClass, AKSNodeClass, KWOKNodeClass."""
-_WORKLOADS = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "ReplicationController"})
 _OLD_REPLICAS = "replicaBasedBufferSpec"
 _OLD_FIELDS_OF_CAPACITY = {"nodeClassBufferSpec": "nodeClass", "podBasedBufferSpec": "pods"}
 _OLD_FIELDS = frozenset({_OLD_REPLICAS, *_OLD_FIELDS_OF_CAPACITY})
-_WITH_VALUES = frozenset({Operator.IN.value, Operator.NOT_IN.value})
 _PERCENT = {"replicasCountPercentage": "percent", "minCount": "minCount", "maxCount": "maxCount"}
 
 
@@ -117,75 +113,28 @@ def _tell(inspection: Inspection, old: str, new: tuple[str, ...]) -> None:
 
 def check(inspection: Inspection) -> None:
     spec = mapping_at(inspection.body, "spec")
-    capacity = mapping_at(spec, "capacity")
-    check_strategy(inspection, "type")
-    check_refill(inspection)
+    check_deadline(inspection)
     version = mapping_at(spec, "targetRef").get("apiVersion")
     check_kind(inspection, ("spec", "targetRef"), version and str(version).rpartition("/")[0])
     for path in (("spec", "replicas"), (*_CAPACITY, "replicas", "exactly"), (*_CAPACITY, "pods", "replicaNum")):
         check_size(inspection, *path)
-    _check_selector(inspection, mapping_at(spec, "podSelector").get("matchExpressions") or ())
-    given = sorted(capacity.keys() & {"replicas", "nodeClass", "pods"})
-    if len(given) != 1:
-        named = " and ".join(given) or "none"
-        inspection.report(
-            codes.ONE_CAPACITY,
-            _CAPACITY,
-            f"spec.capacity must have exactly one of replicas, nodeClass and pods, and has {named}",
-            hint="keep one; a second size needs a second Buffer",
-        )
-        return
-    kind = mapping_at(spec, "targetRef").get("kind")
-    match given[0]:
-        case "replicas":
-            _check_replicas(inspection, capacity["replicas"], kind)
-        case "nodeClass":
-            _check_node_class(inspection, capacity["nodeClass"], kind)
-            if "replicas" in spec:
-                message = "replicas counts pods, and capacity.nodeClass has its size in CPU and memory"
-                hint = "remove replicas, and write the size in totalCpu and totalMem"
-                inspection.report(codes.INVALID_VALUE, ("spec", "replicas"), message, hint=hint)
-        case _:
-            path = (*_CAPACITY, "pods")
-            check_pod_spec(inspection, capacity["pods"]["podSpec"], (*path, "podSpec"))
+    capacity = mapping_at(spec, "capacity")
+    if "replicas" in capacity:
+        _check_percent(inspection, mapping_at(capacity, "replicas", "percent"))
+    if "nodeClass" in capacity:
+        _check_node_class(inspection, capacity["nodeClass"])
+    if "pods" in capacity:
+        check_pod_spec(inspection, capacity["pods"]["podSpec"], (*_CAPACITY, "pods", "podSpec"))
 
 
-def _check_selector(inspection: Inspection, expressions: Iterable[Manifest]) -> None:
-    for index, expression in enumerate(expressions):
-        operator, values = expression["operator"], expression.get("values")
-        if (operator in _WITH_VALUES) != bool(values):
-            inspection.report(
-                codes.INVALID_VALUE,
-                ("spec", "podSelector", "matchExpressions", index),
-                f"{operator} {'needs values' if operator in _WITH_VALUES else 'has no values'}",
-                hint="write {key: app, operator: In, values: [web]}, or {key: app, operator: Exists}",
-            )
-
-
-def _check_replicas(inspection: Inspection, replicas: Manifest, kind: str | None) -> None:
-    path = (*_CAPACITY, "replicas")
-    if ("exactly" in replicas) == ("percent" in replicas):
-        inspection.report(
-            codes.ONE_CAPACITY,
-            path,
-            "spec.capacity.replicas must have exactly one of exactly and percent",
-            hint="write exactly: 3, or percent: {percent: 10, minCount: 1}",
-        )
-    percent = mapping_at(replicas, "percent")
+def _check_percent(inspection: Inspection, percent: Manifest) -> None:
     low, high = percent.get("minCount"), percent.get("maxCount")
     if low is not None and high is not None and low > high:
         inspection.report(
             codes.INVALID_VALUE,
-            (*path, "percent", "minCount"),
+            (*_CAPACITY, "replicas", "percent", "minCount"),
             f"minCount {low} is more than maxCount {high}",
             hint=f"write a minCount of at most {high}",
-        )
-    if kind is None or _is_node_class(kind):
-        inspection.report(
-            codes.CAPACITY_TARGET_MISMATCH,
-            path,
-            f"replicas needs a targetRef to a workload with replicas, not {kind or 'none'}",
-            hint="name a Deployment or another kind with a scale subresource in spec.targetRef",
         )
 
 
@@ -193,15 +142,8 @@ def _is_node_class(kind: str) -> bool:
     return kind in _NODE_CLASSES or kind.endswith(_NODE_CLASS)
 
 
-def _check_node_class(inspection: Inspection, node_class: Manifest, kind: str | None) -> None:
+def _check_node_class(inspection: Inspection, node_class: Manifest) -> None:
     path = (*_CAPACITY, "nodeClass")
-    if kind in _WORKLOADS:
-        inspection.report(
-            codes.CAPACITY_TARGET_MISMATCH,
-            path,
-            f"nodeClass needs a targetRef to a NodePool or node class, not to a {kind}",
-            hint="name a NodePool in spec.targetRef, or use capacity.replicas",
-        )
     try:
         read_capacity = _node_class(node_class)
     except Invalid as error:

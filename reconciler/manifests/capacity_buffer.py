@@ -25,8 +25,6 @@ from reconciler.model.errors import Invalid
 from reconciler.model.marks import (
     FILL_DEADLINE_ANNOTATION,
     ONE_SHOT_ANNOTATION,
-    PERCENT_OF_ANNOTATION,
-    REPLICAS_FROM_ANNOTATION,
 )
 from reconciler.model.quantity import amount_of, format_duration, parse_duration
 from reconciler.model.refs import ObjectRef
@@ -47,63 +45,10 @@ _GROUPS_OF_KINDS = {
 
 
 def check(inspection: Inspection) -> None:
-    spec = mapping_at(inspection.body, "spec")
-    template, scalable = spec.get("podTemplateRef"), spec.get("scalableRef")
-    annotations = mapping_at(inspection.body, "metadata", "annotations")
-    sized_by_schedule, is_share = REPLICAS_FROM_ANNOTATION in annotations, PERCENT_OF_ANNOTATION in annotations
-    if template is not None and scalable is not None:
-        # x-kubernetes-validations of the CRD: !(has(self.podTemplateRef) && has(self.scalableRef))
-        inspection.report(
-            codes.TEMPLATE_AND_SCALABLE,
-            ("spec",),
-            "spec has both podTemplateRef and scalableRef",
-            hint="keep scalableRef to follow a workload, or podTemplateRef for a shape of its own",
-        )
-    if template is not None and "replicas" not in spec and "limits" not in spec and not sized_by_schedule:
-        # x-kubernetes-validations of the CRD: !has(self.podTemplateRef) || has(self.replicas) || has(self.limits)
-        inspection.report(
-            codes.TEMPLATE_WITHOUT_SIZE,
-            ("spec",),
-            "spec has podTemplateRef but neither replicas nor limits",
-            hint="add replicas: 0, or the least that there must be: the API server refuses a percentage alone"
-            if is_share
-            else "add replicas: 3, or limits; a percentage needs a workload to be a percentage of",
-        )
-    if template is None and scalable is None:
-        inspection.report(
-            codes.BUFFER_WITHOUT_REFERENCE,
-            ("spec",),
-            "spec has neither podTemplateRef nor scalableRef, so the buffer never becomes ready",
-            hint="add scalableRef to follow a workload, or podTemplateRef for a shape of its own",
-        )
-    if scalable is not None and not spec.keys() & {"replicas", "percentage", "limits"} and not sized_by_schedule:
-        inspection.report(
-            codes.BUFFER_WITHOUT_SIZE,
-            ("spec",),
-            "spec has none of replicas, percentage and limits: Karpenter keeps an empty buffer, Cluster Autoscaler"
-            " reports it as not ready",
-            hint="add replicas: 3, or percentage: 10",
-        )
-    check_kind(inspection, ("spec", "scalableRef"), mapping_at(spec, "scalableRef").get("apiGroup"))
-    if is_share:
-        _check_share(inspection, spec)
-    check_limits(inspection, "the buffer stays empty", "replicas: 0 for a buffer that is to be empty")
-    if "limits" not in spec:
+    check_kind(inspection, ("spec", "scalableRef"), inspection.get("spec", "scalableRef", "apiGroup"))
+    if inspection.get("spec", "limits") is None:
         check_size(inspection, "spec", "replicas")
-    check_strategy(inspection, "provisioningStrategy")
-    check_refill(inspection)
-
-
-def _check_share(inspection: Inspection, spec: Manifest) -> None:
-    """Reports a share of running pods without a chunk to count it in, or without a percentage."""
-    path = ("metadata", "annotations", PERCENT_OF_ANNOTATION)
-    if "podTemplateRef" not in spec:
-        message = f"{PERCENT_OF_ANNOTATION} needs a podTemplateRef, whose pod is the chunk that the share is counted in"
-        hint = "write podTemplateRef in place of scalableRef; a percentage of one workload needs no annotation"
-        inspection.report(codes.INVALID_ANNOTATION, path, message, hint=hint)
-    elif "percentage" not in spec:
-        message = f"{PERCENT_OF_ANNOTATION} needs spec.percentage, which says how large the share is"
-        inspection.report(codes.INVALID_ANNOTATION, path, message, hint="add percentage: 10, or remove the annotation")
+    check_deadline(inspection)
 
 
 def check_kind(inspection: Inspection, path: tuple[str, ...], group: object) -> None:
@@ -123,51 +68,15 @@ def check_size(inspection: Inspection, *path: str) -> None:
         inspection.report(codes.BUFFER_TOO_LARGE, path, f"{count:,} {TOO_MANY_CHUNKS}", hint=TOO_MANY_HINT)
 
 
-def check_limits(inspection: Inspection, effect: str, otherwise: str) -> None:
-    """The definitions admit limits below zero, and no controller says what becomes of them. otherwise: what to write instead."""
-    for name, quantity in mapping_at(inspection.body, "spec", "limits").items():
-        try:
-            negative = amount_of(name, quantity) < 0
-        except Invalid:
-            continue  # told by its structure
-        if negative:
-            inspection.report(
-                codes.NEGATIVE_LIMIT,
-                ("spec", "limits", name),
-                f"the limit {name} {quantity} is below zero, so {effect}",
-                hint=f"write a limit above zero, or {otherwise}",
-            )
-
-
-def check_strategy(inspection: Inspection, key: str) -> None:
-    """Reports a strategy at `spec.KEY` that headroom does not support. Absent and empty mean active capacity."""
-    strategy = inspection.get("spec", key)
-    if strategy and strategy != ACTIVE_CAPACITY:
-        inspection.report(
-            codes.UNKNOWN_STRATEGY,
-            ("spec", key),
-            f"strategy {strategy} is not supported: the buffer is left alone",
-            hint=f"remove the field, or write {ACTIVE_CAPACITY}",
-        )
-
-
-def check_refill(inspection: Inspection) -> None:
-    """Reports a refill strategy that headroom does not support, and a deadline without an effect."""
-    spec, annotations = mapping_at(inspection.body, "spec"), mapping_at(inspection.body, "metadata", "annotations")
-    strategy = spec.get(REFILL)
-    if strategy not in {None, RECREATE, ONE_SHOT}:
-        inspection.report(
-            codes.UNKNOWN_STRATEGY,
-            ("spec", REFILL),
-            f"the refill strategy {strategy} is not supported: the buffer is left alone",
-            hint=f"write {RECREATE} beside limits, or {ONE_SHOT} for a buffer that is filled once",
-        )
-    elif strategy != ONE_SHOT and annotations.get(ONE_SHOT_ANNOTATION) != "true":
-        for path in (("spec", DEADLINE), ("metadata", "annotations", FILL_DEADLINE_ANNOTATION)):
-            if inspection.get(*path) is not None:
-                message = f"{path[-1]} is for buffers that are filled once, and this one is refilled: it has no effect"
-                hint = f"write {REFILL}: {ONE_SHOT} beside it, or remove it"
-                inspection.report(codes.DEADLINE_IGNORED, path, message, hint=hint)
+def check_deadline(inspection: Inspection) -> None:
+    """Reports a deadline without an effect."""
+    if refill_of(inspection.body)[0] == ONE_SHOT:
+        return
+    for path in (("spec", DEADLINE), ("metadata", "annotations", FILL_DEADLINE_ANNOTATION)):
+        if inspection.get(*path) is not None:
+            message = f"{path[-1]} is for buffers that are filled once, and this one is refilled: it has no effect"
+            hint = f"write {REFILL}: {ONE_SHOT} beside it, or remove it"
+            inspection.report(codes.DEADLINE_IGNORED, path, message, hint=hint)
 
 
 def refill_of(manifest: Manifest) -> tuple[str, timedelta | None]:

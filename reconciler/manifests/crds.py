@@ -85,12 +85,13 @@ class _Definition:
 
 
 def _structural(schema: Any) -> Any:
-    """The schema without `additionalProperties: false`. The API server allows that nowhere, since it prunes unknown fields."""
+    """The schema without `additionalProperties: false`, which the API server allows nowhere, since it prunes unknown fields, and without
+    rules, which its CEL rules say."""
     if isinstance(schema, dict):
         return {
             key: _structural(value)
             for key, value in schema.items()
-            if not (key == "additionalProperties" and value is False)
+            if key != "allOf" and not (key == "additionalProperties" and value is False)
         }
     return [_structural(item) for item in schema] if isinstance(schema, list) else schema
 

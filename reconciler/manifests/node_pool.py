@@ -1,7 +1,7 @@
 """NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules, reading, and old spellings.
 
 Violations of Karpenter 1.14's NodePool CustomResourceDefinition are errors. Violations of its RuntimeValidate are warnings: the
-pool is admitted but never becomes ready.
+pool is admitted but never becomes ready. Most rules of both stand in the schema.
 
 Old spellings are turned into karpenter.sh/v1: fields of v1beta1, and of the examples in a Karpenter design ("Disruption Controls By
 Reason"). Each correction is reported with what to write instead, and so is each field that v1 does not have.
@@ -14,23 +14,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.manifests.budgets import DEFAULT_NODES, check_budget, check_budgets
-from reconciler.manifests.capacity_buffer import amounts_of, check_limits
+from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
+from reconciler.manifests.capacity_buffer import amounts_of
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.load import schema_of, with_defaults
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
-from reconciler.manifests.requirements import (
-    check_requirements,
-    is_label_value,
-    is_qualified_name,
-    requirements_of,
-    restriction_of,
-)
+from reconciler.manifests.requirements import check_least_values, requirements_of
 from reconciler.model import codes
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
-from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import (
     KARPENTER_GROUP,
     NODEPOOL_HASH,
@@ -56,93 +49,11 @@ def is_partial(manifest: Manifest) -> bool:
 
 
 def check(inspection: Inspection) -> None:
-    spec = mapping_at(inspection.body, "spec")
-    node_spec = mapping_at(inspection.body, *_NODE_SPEC)
-    requirements = node_spec.get("requirements", [])
-    check_requirements(inspection, requirements, (*_NODE_SPEC, "requirements"), of_pool=True)
-    _check_labels(inspection)
-    _check_taints(inspection, node_spec)
-    check_limits(inspection, "no node is made in it", "cpu: 0 for a NodePool that is to make none")
-    budgets = mapping_at(spec, "disruption").get("budgets")
-    for index, budget in enumerate(budgets or ()):
-        check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
-    if _can_be_decoded(inspection) and budgets is not None:
+    requirements = mapping_at(inspection.body, *_NODE_SPEC).get("requirements", [])
+    check_least_values(inspection, requirements, (*_NODE_SPEC, "requirements"))
+    budgets = inspection.get("spec", "disruption", "budgets")
+    if budgets:
         check_budgets(inspection, budgets)
-    if "replicas" in spec or REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations"):
-        _check_static(inspection, spec)
-
-
-def _can_be_decoded(inspection: Inspection) -> bool:
-    """Reports durations longer than Go can count: the API server admits them, but Karpenter cannot decode the pool."""
-    budgets = mapping_at(inspection.body, "spec", "disruption").get("budgets")
-    places: list[Path] = [("spec", "disruption", "consolidateAfter")]
-    places += [("spec", "disruption", "budgets", index, "duration") for index in range(len(budgets or ()))]
-    places += [(*_NODE_SPEC, name) for name in ("expireAfter", "terminationGracePeriod")]
-    failed = False
-    for path in places:
-        holder: Any = inspection.body
-        for step in path[:-1]:
-            holder = holder[step] if isinstance(step, int) else holder.get(step, {})
-        text = holder.get(path[-1], NEVER)
-        try:
-            _duration(text)
-        except Invalid as error:
-            failed = True
-            message = f"{error.message}: Karpenter cannot decode a NodePool with it, and then reads none at all"
-            never = "" if path[-1] in {"duration", "terminationGracePeriod"} else f", or {NEVER}"
-            inspection.report(codes.INVALID_VALUE, path, message, hint=f"{error.hint}{never}")
-    return not failed
-
-
-def _check_static(inspection: Inspection, spec: Mapping[str, Any]) -> None:
-    # x-kubernetes-validations of the CRD, both.
-    for name in mapping_at(spec, "limits"):
-        if name != "nodes":
-            inspection.report(
-                codes.STATIC_POOL,
-                ("spec", "limits", name),
-                f"a pool with replicas can be limited by nodes only, not by {name}",
-                hint="remove the limit, or write limits: {nodes: …}",
-            )
-    if "weight" in spec:
-        inspection.report(
-            codes.STATIC_POOL, ("spec", "weight"), "a pool with replicas has no weight", hint="remove spec.weight"
-        )
-
-
-def _check_labels(inspection: Inspection) -> None:
-    path: Path = ("spec", "template", "metadata", "labels")
-    for key, value in mapping_at(inspection.body, "spec", "template", "metadata", "labels").items():
-        reason = restriction_of(key, pool_label_allowed=False)
-        if reason is not None:
-            inspection.report(
-                codes.RESTRICTED_LABEL,
-                (*path, key),
-                f"{key} must not be set by a pool: {reason}",
-                hint="remove it, or use a label of your own domain",
-            )
-        elif not is_qualified_name(key) or not is_label_value(value):
-            inspection.report(
-                codes.NEVER_READY,
-                (*path, key),
-                f"{key}: {value} is not a valid label, so the pool never becomes ready",
-                hint="use letters, digits, '-', '_' and '.', at most 63 of them",
-            )
-
-
-def _check_taints(inspection: Inspection, node_spec: Mapping[str, Any]) -> None:
-    seen: set[tuple[str, str]] = set()
-    for field in ("taints", "startupTaints"):
-        for index, taint in enumerate(node_spec.get(field, [])):
-            identity = (taint["key"], taint["effect"])
-            if identity in seen:
-                inspection.report(
-                    codes.NEVER_READY,
-                    (*_NODE_SPEC, field, index),
-                    f"taint {taint['key']} with effect {taint['effect']} is given twice, so the pool never becomes ready",
-                    hint="keep one of them",
-                )
-            seen.add(identity)
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:

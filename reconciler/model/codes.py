@@ -156,3 +156,4 @@ UNREAD_FILE = _warning("unread-file")
 ALL: tuple[Code, ...] = tuple(
     sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name)
 )
+NAMED = {code.name: code for code in ALL}

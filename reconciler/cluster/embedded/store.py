@@ -16,7 +16,7 @@ from typing import Any
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
 from reconciler.cluster.resources import APPS, BY_KIND, Resource, group_of
 from reconciler.cluster.writes import conflict_words, with_taints
-from reconciler.manifests.documents.load import schema_of, validator_of, with_defaults
+from reconciler.manifests.documents.load import schema_of, violations, with_defaults
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model.errors import Invalid, Transient
@@ -347,7 +347,8 @@ def admit(ref: ObjectRef, before: Mapping[str, Any] | None, after: Mapping[str, 
     filled = dict(after)
     if name is not None:
         schema = schema_of(name)
-        error = next(validator_of(name).iter_errors({**filled, "metadata": _named(filled)}), None)
+        found = violations(name, {**filled, "metadata": _named(filled)})
+        error = next((error for error, rule in found if rule is None), None)
         if error is not None:
             raise Invalid(f"{ref} is invalid: {path_text(tuple(error.instance_path))}: {error.message}")
         # Only the spec gets defaults. A status is what controllers write, whatever the schema says.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 from reconciler.model import codes
@@ -108,30 +106,12 @@ class Inspection:
         self.ref = ref
         self.body = body
         self.findings: list[Finding] = []
-        self.wrong: dict[Path, Any] = {}
-        """The paths in the body of values that the schema does not allow, and a value that it allows there."""
         self.doubts: list[Finding] = []
         """Fields that the shipped schema does not have. A cluster may know better: see `Doubtful`."""
         self.nulls: Mapping[Path, Sequence[str]] = {}
         """The keys whose value is null, by the path in the file of their mapping. The body does not have them."""
         self._moved: dict[Path, Path] = {}
         self._unknown: list[Path] = []
-
-    def without_wrong_values(self, *, corrected: bool) -> Inspection:
-        """The same document with other values in place of the wrong ones, or without them. A list goes as a whole, since the places of
-        its items must not change."""
-        other = copy.copy(self)
-        other.findings, other.body = [*self.findings], copy.deepcopy(self.body)
-        for path, allowed in sorted(self.wrong.items(), key=lambda item: -len(item[0])):
-            steps = path if corrected else tuple(takewhile(lambda step: isinstance(step, str), path))
-            node: Any = other.body
-            for step in steps[:-1]:
-                node = node.get(step) if isinstance(node, dict) else _item(node, step)
-            if corrected and node is not None:
-                node[steps[-1]] = copy.deepcopy(allowed)
-            elif isinstance(node, dict):
-                node.pop(steps[-1], None)
-        return other
 
     def moved(self, new: Path, old: Path) -> None:
         """Records that the field now at `new` was written at `old`."""

@@ -254,6 +254,38 @@ def validator_of(name: str) -> Any:
     return jsonschema_rs.Draft7Validator(schema_of(name), pattern_options=jsonschema_rs.RegexOptions())
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a schema says beyond structure, in an `allOf`: the code, message and hint of its finding, and the place of that: where
+    the value is wrong, or what the rule names as `at`, below its own place."""
+
+    code: str
+    message: str
+    hint: str
+    place: tuple[str | int, ...]
+
+
+def violations(name: str, value: Any) -> Iterator[tuple[Any, Rule | None]]:
+    """Where the value violates the schema: the validator's error, and the rule that is broken; None if the structure is wrong."""
+    schema = schema_of(name)
+    for error in validator_of(name).iter_errors(value):
+        yield error, _rule(schema, error)
+
+
+def _rule(schema: Any, error: Any) -> Rule | None:
+    """The innermost rule on the error's path through the schema."""
+    rule, depth, names = None, 0, False
+    for step in error.schema_path:
+        schema = schema[step]
+        depth += names or step in {"items", "additionalProperties"}
+        names = not names and step in {"properties", "patternProperties"}
+        if isinstance(schema, Mapping) and isinstance(schema.get("code"), str):
+            where = error.instance_path
+            place = (*where[:depth], *schema["at"]) if "at" in schema else tuple(where)
+            rule = Rule(schema["code"], schema["message"], schema["hint"], place)
+    return rule
+
+
 def with_defaults(schema: Schema, value: Any) -> Any:
     """A copy with absent fields set to their `default`. As in the API server, a default object gets defaults itself."""
     if isinstance(value, Mapping):

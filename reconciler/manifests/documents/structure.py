@@ -12,12 +12,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
+from string import Template
 from typing import Any
 
 from reconciler.manifests.documents.document import Inspection
-from reconciler.manifests.documents.load import Schema, schema_of, validator_of
+from reconciler.manifests.documents.load import Rule, Schema, schema_of, violations
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
+from reconciler.model.findings import Severity
 from reconciler.model.quantity import CPU, MEMORY, amount_of, duration_hint
 from reconciler.model.refs import Path, counted, path_text
 
@@ -59,12 +61,36 @@ _DURATION = re.compile(r"(?:[0-9]+[smh])+")
 
 def check_structure(
     inspection: Inspection, schema_name: str, value: Any, at: Path = (), around: Collection[str] = ()
-) -> None:
-    """Reports where the value violates the schema. at: the value's path in the document. around: the fields that belong beside it."""
+) -> bool:
+    """Reports where the value violates the schema and its rules; returns whether its structure is right. at: the value's path in the
+    document. around: the fields that belong beside it."""
     schema = schema_of(schema_name)
-    for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
-        _report(inspection, schema, error, at)
+    is_sound = True
+    told = set()
+    for error, rule in islice(violations(schema_name, value), MOST_VIOLATIONS):
+        if rule is None:
+            is_sound = False
+            _report(inspection, schema, error, at)
+        elif rule not in told:
+            told.add(rule)
+            _report_rule(inspection, rule, error.instance, at)
+    return check_fields_of(inspection, schema, value, at, around) and is_sound
+
+
+def check_fields_of(
+    inspection: Inspection, schema: Schema, value: Any, at: Path = (), around: Collection[str] = ()
+) -> bool:
+    """Reports fields that the schema does not have, as `check_fields`; returns whether none of them is an error for certain."""
+    before = len(inspection.findings)
     check_fields(inspection, schema, value, at, around)
+    return not any(finding.severity is Severity.ERROR for finding in inspection.findings[before:])
+
+
+def _report_rule(inspection: Inspection, rule: Rule, value: Any, at: Path) -> None:
+    path: Path = (*at, *rule.place)
+    words = {"value": value if isinstance(value, str) else _shown(value), "key": path[-1] if path else ""}
+    message = Template(rule.message).safe_substitute(words)
+    inspection.report(codes.NAMED[rule.code], path, message, hint=rule.hint)
 
 
 def check_fields(
@@ -158,8 +184,8 @@ def _null(inspection: Inspection, where: Path, expected: str) -> None:
 
 def check_types(schema_name: str, value: Any) -> None:
     """Raises `Invalid` where a value is of another type than the schema says. What else the schema says may be newer elsewhere."""
-    for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
-        if error.kind.name == "type":
+    for error, rule in islice(violations(schema_name, value), MOST_VIOLATIONS):
+        if rule is None and error.kind.name == "type":
             place = path_text(tuple(error.instance_path)) or "the object"
             expected = " or ".join(_TYPE_NAMES[name] for name in error.kind.types)
             raise Invalid(f"{place} must be {expected}, not {_described(error.instance)}")
@@ -213,14 +239,11 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
     part = _schema_at(schema, error.schema_path[:-1])
     kind = error.kind
     value = error.instance
-    if kind.name not in {"required", "additionalProperties"}:
-        inspection.wrong[path] = _allowed(part)
     match kind.name:
         case "required":
             missing: Path = (*path, kind.property)
             part = _schema_at(part, ("properties", kind.property))
             example = _example(part, kind.property)
-            inspection.wrong[missing] = _allowed(part)
             inspection.report(
                 codes.MISSING_FIELD,
                 missing,
@@ -254,13 +277,6 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 or _duration_hint(part, value)
                 or (f"write it like {example}" if example else ""),
             )
-
-
-def _allowed(part: Mapping[str, Any]) -> Any:
-    """Some value that the schema of a place allows."""
-    if "enum" in part:
-        return part["enum"][0]
-    return part.get("example", part.get("default", [] if part.get("type") == "array" else {}))
 
 
 def _limit_hint(kind: Any, part: Mapping[str, Any]) -> str:

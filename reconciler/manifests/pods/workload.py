@@ -122,9 +122,7 @@ def virtual_shape(template: Manifest, namespace: str) -> PodShape:
 
 def check_template(inspection: Inspection, template: Any, path: Path, around: Iterable[str] = ()) -> None:
     """Reports what is wrong with the PodTemplateSpec at the path. around: the fields that belong beside it."""
-    before = len(inspection.findings)
-    check_structure(inspection, "pod_template", template, path, tuple(around))
-    if any(finding.severity == codes.WRONG_TYPE.severity for finding in inspection.findings[before:]):
+    if not check_structure(inspection, "pod_template", template, path, tuple(around)):
         return
     annotations, at = mapping_at(template, "metadata", "annotations"), (*path, "metadata", "annotations")
     check_consumption(inspection, annotations, at)

@@ -6,7 +6,6 @@ A template may come from the repository, so its output is trusted no more than a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from reconciler.manifests.annotations import check_annotations, check_beside_spec
 from reconciler.manifests.documents.document import Document, Inspection, path_of, unreadable
 from reconciler.manifests.documents.load import load, null_keys, schema_of, without_nulls
-from reconciler.manifests.documents.structure import MOST_VIOLATIONS, check_fields, check_structure
+from reconciler.manifests.documents.structure import check_fields_of, check_structure
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import is_partial
@@ -156,39 +155,19 @@ def _judged(nulls: dict[Path, list[str]]) -> dict[Path, list[str]]:
 def _check(inspection: Inspection, kind: Kind) -> None:
     body = inspection.body
     metadata = body.get("metadata", {})
-    before = len(inspection.findings)
     fields = kind.fields if kind.schema is None else schema_of(kind.schema)
     check_structure(inspection, "metadata", metadata, ("metadata",), fields.get("properties", ()))
     _check_name(inspection, metadata)
     if kind.schema is not None:
-        check_structure(inspection, kind.schema, body)
+        is_sound = check_structure(inspection, kind.schema, body)
     else:
-        check_fields(inspection, kind.fields, body)
-    errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
+        is_sound = check_fields_of(inspection, kind.fields, body)
     if isinstance(metadata, Mapping):
         check_annotations(inspection, applied=kind.applied)
-    is_sound = kind.checks_anything or all(finding.path.startswith("metadata") for finding in errors)
-    if is_sound:
-        _apply_rules(inspection, kind)
-    elif len(errors) < MOST_VIOLATIONS:
-        inspection.findings += _whatever_is_right(inspection, kind)
-
-
-def _apply_rules(inspection: Inspection, kind: Kind) -> None:
-    if isinstance(inspection.body.get("metadata", {}), Mapping):
-        check_beside_spec(inspection)
-    kind.check(inspection)
-
-
-def _whatever_is_right(inspection: Inspection, kind: Kind) -> list[Finding]:
-    """What the rules, which assume a valid structure, find both with other values in place of the wrong ones and without them."""
-    trials = [inspection.without_wrong_values(corrected=corrected) for corrected in (True, False)]
-    for trial in trials:
-        with suppress(Exception):  # a value that no rule was meant to see; what was found before it still holds
-            _apply_rules(trial, kind)
-    places = {path_text(inspection.written_path(path)) for path in inspection.wrong}
-    corrected, without = (trial.findings[len(inspection.findings) :] for trial in trials)
-    return [finding for finding in corrected if finding in without and finding.path not in places]
+    if is_sound or kind.checks_anything:
+        if isinstance(metadata, Mapping):
+            check_beside_spec(inspection)
+        kind.check(inspection)
 
 
 def _check_name(inspection: Inspection, metadata: Any) -> None:

@@ -155,7 +155,7 @@ def test_a_share_without_a_chunk_or_a_percentage_is_found(spec: str, hint: str) 
 def test_the_api_server_wants_a_number_beside_the_percentage() -> None:
     found = only(share("cluster", "podTemplateRef: {name: t}, percentage: 10"))
     assert found.code == "template-without-size"
-    assert found.hint.startswith("add replicas: 0, or the least that there must be")
+    assert found.hint.startswith("add replicas: 3, or limits; with a percentage of what runs replicas: 0")
 
 
 def test_a_share_that_is_left_to_an_autoscaler_has_no_effect() -> None:
