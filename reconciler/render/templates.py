@@ -28,6 +28,7 @@ PATIENCE = 60.0
 """Seconds to wait for an answer. The limit above is of processor time, which a stopped process does not use."""
 MOST_OUTPUT = 1_000_000
 """The longest rendered document in characters. The API server does not accept much larger objects."""
+_LOOPS = "look for nested loops, and for powers and products of large numbers"
 _LONGEST_ANSWER = 8 * MOST_OUTPUT
 """In bytes: every character may be escaped."""
 
@@ -74,10 +75,11 @@ class DocumentTemplates:
         except (ValueError, TypeError) as error:
             raise self._failure(name, 1, f"what it is given cannot be written as JSON ({error})") from error
         except BreachError as breach:
-            self._breached[name] = self._failure(
-                name, 1, str(breach), hint="look for nested loops, and for powers and products of large numbers"
-            )
+            self._breached[name] = self._failure(name, 1, str(breach), hint=_LOOPS)
             raise self._breached[name] from breach
+        if "late" in answer:
+            self._breached[name] = self._failure(answer["template"], answer["line"], _out_of_time(), hint=_LOOPS)
+            raise self._breached[name]
         if "failed" in answer:
             raise self._failure(answer["template"], answer["line"], answer["failed"], hint=answer["hint"])
         return str(answer["text"])
@@ -181,11 +183,15 @@ class RenderProcess:
         if status > 0:
             last = (told.strip().splitlines() or [f"status {status}"])[-1]
             raise Transient(f"the process for templates does not run: {last[:300]}")
-        if status == -signal.SIGPROF:
-            return BreachError(f"it takes more than {SECONDS:g} seconds of processor time")
+        if status == -signal.SIGVTALRM:
+            return BreachError(_out_of_time())
         return BreachError(
             f"the process that renders it was ended by {signal.Signals(-status).name if status else 'itself'}"
         )
+
+
+def _out_of_time() -> str:
+    return f"it takes more than {SECONDS:g} seconds of processor time"
 
 
 def _answer(worker: subprocess.Popen[bytes], messages: bytes) -> dict[str, Any] | None:

@@ -120,15 +120,25 @@ def main() -> None:
         if "sources" in request:
             sandbox = Sandbox(request["sources"])
             continue
-        # Unless it is stopped first, the timer ends this process.
+        # The first timer stops the template where it is, the second ends this process, even inside one endless operation.
         signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 2 * seconds)
         answer = _answer(sandbox, request)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         sys.stdout.write(f"{json.dumps(answer)}\n")
         sys.stdout.flush()
 
 
+class OutOfTimeError(BaseException):
+    """Not an Exception, which a template's own code might catch."""
+
+
+def _stop(_number: int, _frame: object) -> None:
+    raise OutOfTimeError
+
+
 def _bind_limits() -> None:
+    signal.signal(signal.SIGPROF, _stop)
     # A terminal's Ctrl-C is meant for headroom, which closes standard input when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for limit, wanted in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
@@ -140,8 +150,14 @@ def _bind_limits() -> None:
 
 def _answer(sandbox: Sandbox, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        text = bounded(sandbox, request["render"], request["context"], request["most"])
-        text.encode()
+        try:
+            text = bounded(sandbox, request["render"], request["context"], request["most"])
+            text.encode()
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except OutOfTimeError as error:
+        template, line = place_of(error) or (request["render"], 1)
+        return {"late": True, "template": template, "line": line}
     except Exception as error:  # noqa: BLE001 - whatever a template raises is a finding on that template
         return _failure(error, request["render"])
     return {"text": text}

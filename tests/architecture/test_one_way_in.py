@@ -49,10 +49,10 @@ except Misused as error:
             ("model/codes.py", "# Buffers.\n", 'LUCKY_NUMBER = _warning("lucky-number")\n'),
             (
                 "manifests/capacity_buffer.py",
-                '    check_strategy(inspection, "provisioningStrategy")\n',
+                "    check_deadline(inspection)\n\n\n",
                 (
-                    '    if spec.get("replicas") == 7:\n'
-                    '        inspection.report(codes.LUCKY_NUMBER, ("spec", "replicas"), "7 is lucky", hint="write 8")\n'
+                    '    if inspection.get("spec", "replicas") == 7:\n'
+                    '        inspection.report(codes.LUCKY_NUMBER, ("spec", "replicas"), "7 is lucky", hint="write 8")\n\n\n'
                 ),
             ),
         ),
