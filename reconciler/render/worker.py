@@ -129,12 +129,12 @@ def main() -> None:
         sys.stdout.flush()
 
 
-class OutOfTimeError(BaseException):
+class TimeIsUpError(BaseException):
     """Not an Exception, which a template's own code might catch."""
 
 
 def _stop(_number: int, _frame: object) -> None:
-    raise OutOfTimeError
+    raise TimeIsUpError
 
 
 def _bind_limits() -> None:
@@ -155,7 +155,7 @@ def _answer(sandbox: Sandbox, request: Mapping[str, Any]) -> dict[str, Any]:
             text.encode()
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-    except OutOfTimeError as error:
+    except TimeIsUpError as error:
         template, line = place_of(error) or (request["render"], 1)
         return {"late": True, "template": template, "line": line}
     except Exception as error:  # noqa: BLE001 - whatever a template raises is a finding on that template

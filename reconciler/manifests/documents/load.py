@@ -255,7 +255,7 @@ def validator_of(name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SchemaRule:
     """What a schema says beyond structure, in an `allOf`: the code, message and hint of its finding, and the place of that: where
     the value is wrong, or what the rule names as `at`, below its own place."""
 
@@ -265,14 +265,14 @@ class Rule:
     place: tuple[str | int, ...]
 
 
-def violations(name: str, value: Any) -> Iterator[tuple[Any, Rule | None]]:
+def violations(name: str, value: Any) -> Iterator[tuple[Any, SchemaRule | None]]:
     """Where the value violates the schema: the validator's error, and the rule that is broken; None if the structure is wrong."""
     schema = schema_of(name)
     for error in validator_of(name).iter_errors(value):
         yield error, _rule(schema, error)
 
 
-def _rule(schema: Any, error: Any) -> Rule | None:
+def _rule(schema: Any, error: Any) -> SchemaRule | None:
     """The innermost rule on the error's path through the schema."""
     rule, depth, names = None, 0, False
     for step in error.schema_path:
@@ -282,7 +282,7 @@ def _rule(schema: Any, error: Any) -> Rule | None:
         if isinstance(schema, Mapping) and isinstance(schema.get("code"), str):
             where = error.instance_path
             place = (*where[:depth], *schema["at"]) if "at" in schema else tuple(where)
-            rule = Rule(schema["code"], schema["message"], schema["hint"], place)
+            rule = SchemaRule(schema["code"], schema["message"], schema["hint"], place)
     return rule
 
 

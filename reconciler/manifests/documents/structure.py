@@ -16,7 +16,7 @@ from string import Template
 from typing import Any
 
 from reconciler.manifests.documents.document import Inspection
-from reconciler.manifests.documents.load import Rule, Schema, schema_of, violations
+from reconciler.manifests.documents.load import Schema, SchemaRule, schema_of, violations
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Severity
@@ -74,19 +74,10 @@ def check_structure(
         elif rule not in told:
             told.add(rule)
             _report_rule(inspection, rule, error.instance, at)
-    return check_fields_of(inspection, schema, value, at, around) and is_sound
+    return check_fields(inspection, schema, value, at, around) and is_sound
 
 
-def check_fields_of(
-    inspection: Inspection, schema: Schema, value: Any, at: Path = (), around: Collection[str] = ()
-) -> bool:
-    """Reports fields that the schema does not have, as `check_fields`; returns whether none of them is an error for certain."""
-    before = len(inspection.findings)
-    check_fields(inspection, schema, value, at, around)
-    return not any(finding.severity is Severity.ERROR for finding in inspection.findings[before:])
-
-
-def _report_rule(inspection: Inspection, rule: Rule, value: Any, at: Path) -> None:
+def _report_rule(inspection: Inspection, rule: SchemaRule, value: Any, at: Path) -> None:
     path: Path = (*at, *rule.place)
     words = {"value": value if isinstance(value, str) else _shown(value), "key": path[-1] if path else ""}
     message = Template(rule.message).safe_substitute(words)
@@ -95,11 +86,18 @@ def _report_rule(inspection: Inspection, rule: Rule, value: Any, at: Path) -> No
 
 def check_fields(
     inspection: Inspection, schema: Schema, value: Any, at: Path = (), around: Collection[str] = ()
-) -> None:
-    """Reports fields that the schema does not have, and doubts those that a newer definition of the kind may have.
+) -> bool:
+    """Reports fields that the schema does not have, and doubts those that a newer definition of the kind may have. Returns whether none is
+    an error for certain.
 
     In schedules and budgets a field without a value is an error too: without weekdays a window is open every day.
     """
+    before = len(inspection.findings)
+    _check_fields(inspection, schema, value, at, around)
+    return not any(finding.severity is Severity.ERROR for finding in inspection.findings[before:])
+
+
+def _check_fields(inspection: Inspection, schema: Schema, value: Any, at: Path, around: Collection[str]) -> None:
     if isinstance(value, dict):
         nulls = inspection.nulls.get(inspection.written_path(at), ()) if inspection.nulls else ()
         known: Mapping[str, Schema] | None = schema.get("properties")
@@ -111,14 +109,14 @@ def check_fields(
                 _null(inspection, where, "a value")
             elif known is not None and key in known:
                 missing = [name for name in known if name not in value]
-                check_fields(inspection, known[key], value.get(key), where, missing if _is_map(known[key]) else known)
+                _check_fields(inspection, known[key], value.get(key), where, missing if _is_map(known[key]) else known)
             elif isinstance(further, dict):
                 _check_entry(inspection, further, value, where, around)
             elif (known is not None or is_closed) and (at or key not in _TOP):
                 _unknown_field(inspection, schema, where, around)
     elif isinstance(value, list) and "items" in schema:
         for index, inner in enumerate(value):
-            check_fields(inspection, schema["items"], inner, (*at, index), around)
+            _check_fields(inspection, schema["items"], inner, (*at, index), around)
 
 
 def _is_map(schema: Schema) -> bool:
@@ -153,7 +151,7 @@ def _check_entry(
     else:
         if where[-2] == "requests":
             _check_amount(inspection, where, value[key])
-        check_fields(inspection, schema, value[key], where)
+        _check_fields(inspection, schema, value[key], where, ())
 
 
 def _check_amount(inspection: Inspection, where: Path, quantity: object) -> None:
@@ -322,20 +320,12 @@ def _example(schema: Mapping[str, Any], key: str = "") -> str:
     return f"{key}: {text}" if key else text
 
 
+_NOUNS = {bool: "the boolean", int: "the number", float: "the number", str: "the text"}
+
+
 def _described(value: Any) -> str:
-    match value:
-        case bool():
-            return f"the boolean {json.dumps(value)}"
-        case int() | float():
-            return f"the number {_shown(value)}"
-        case str():
-            return f"the text {_shown(value)}"
-        case list():
-            return "a list"
-        case None:
-            return "null"
-        case _:
-            return "a mapping"
+    noun = _NOUNS.get(type(value))
+    return f"{noun} {_shown(value)}" if noun else {list: "a list", type(None): "null"}.get(type(value), "a mapping")
 
 
 def _shown(value: Any) -> str:
@@ -346,27 +336,17 @@ def _shown(value: Any) -> str:
 
 
 def _type_hint(wanted: list[str], found: Any, part: Mapping[str, Any]) -> str:
-    """part: the schema of the place."""
+    """part: the schema of the place. Quotes help only where the text would be allowed."""
     if "string" in wanted and isinstance(found, int | float):
-        return _quotes_hint(found, part)
-    number = found.removesuffix("%") if isinstance(found, str) else ""
+        if not re.search(part.get("pattern", ""), _shown(found)):
+            return f"write it like {_example(part)}" if "example" in part else ""
+        if isinstance(found, bool):
+            return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
+        return "write it in quotes" if abs(found) >= _NO_INT64 else f'write it in quotes: "{_shown(found)}"'
+    number = found.removesuffix("%") if isinstance(found, str) and len(found) <= _LONGEST_SHOWN else ""
     if "integer" in wanted and number.lstrip("+-").isdigit():
-        # YAML and JSON parsers leave a number of thousands of digits as text.
-        too_long = len(number) > _LONGEST_SHOWN
-        quoted = "" if number != found else " without quotes"
-        return "write a smaller number" if too_long else f"write {number}{quoted}"
-    if wanted == ["array"]:
-        return "put a dash before it, or square brackets around it"
-    return ""
-
-
-def _quotes_hint(found: float, part: Mapping[str, Any]) -> str:
-    """For a number or a boolean where text is wanted; quotes help only where the text would be allowed."""
-    if not re.search(part.get("pattern", ""), _shown(found)):
-        return f"write it like {_example(part)}" if "example" in part else ""
-    if isinstance(found, bool):
-        return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
-    return "write it in quotes" if abs(found) >= _NO_INT64 else f'write it in quotes: "{_shown(found)}"'
+        return f"write {number}{'' if number != found else ' without quotes'}"
+    return "put a dash before it, or square brackets around it" if wanted == ["array"] else ""
 
 
 def _unknown_field(inspection: Inspection, schema: Schema, where: Path, around: Collection[str]) -> None:
