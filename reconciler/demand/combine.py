@@ -44,7 +44,6 @@ def pending_demands(view: ClusterView, *, include_pending: bool) -> tuple[Demand
 
 
 def turn(pod: Pod) -> tuple[int, str, str]:
-    """The sort key of the order in which pods are placed."""
     return (-pod.priority, pod.namespace, pod.name)
 
 

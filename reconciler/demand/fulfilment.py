@@ -61,8 +61,6 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known of one buffer."""
-
     buffer: Buffer
     live: LiveObject | None = None
     """Its object in the cluster."""

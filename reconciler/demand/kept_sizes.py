@@ -56,8 +56,6 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A buffer's share in chunks."""
-
     count: int
     facts: tuple[str, ...]
     """How it came about, one a line."""
@@ -70,8 +68,6 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How many pods run, and what they request together."""
-
     pods: int
     requests: Resources
 

@@ -67,8 +67,6 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many chunks a buffer has."""
-
     count: int | None
     """None if the size is unknown, for the reason in `problem`."""
     facts: tuple[str, ...] = ()

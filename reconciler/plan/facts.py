@@ -39,8 +39,6 @@ class PlanRules:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a plan is made from."""
-
     now: datetime
     tree: SourceTree = field(default_factory=lambda: SourceTree(None))
     view: ClusterView = field(default_factory=ClusterView)

@@ -315,7 +315,6 @@ def _blocked(facts: Facts) -> tuple[str, ...]:
 
 
 def _assumptions(facts: Facts, capped: Capped) -> tuple[str, ...]:
-    """Assumptions that the cost rests on."""
     failed = any(cut.cause == Cause.TEMPLATE_FAILED for cut in capped.cuts)
     own = (*_overlay_notes(facts), *cost_notes(capped), *((COST_NOTE,) if failed else ()))
     return (facts.price_source, *facts.placement.assumptions, *own)

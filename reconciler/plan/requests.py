@@ -33,8 +33,6 @@ from reconciler.requests.life import Decision, cancelled, decide
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """What becomes of requests."""
-
     created: tuple[NodeClaimCreation, ...]
     """The plan's new nodes, with what requests on them ask for."""
     decisions: Mapping[ObjectRef, Decision] = field(default_factory=dict)
@@ -199,8 +197,6 @@ def _for_requests(
 
 @dataclass(frozen=True, slots=True)
 class Bookings:
-    """Capacity that requests have booked."""
-
     held: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     """The name of a node, or of a NodeClaim without one; the request; its chunks there by pod set."""
     kept: frozenset[str] = frozenset()

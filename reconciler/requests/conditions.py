@@ -67,12 +67,10 @@ def loss_words(there: Availability) -> str:
 
 
 def not_yet(reason: str, message: str) -> Condition:
-    """Provisioned False."""
     return Condition(PROVISIONED, ConditionStatus.FALSE, reason, message)
 
 
 def no_room(message: str) -> tuple[Condition, Condition]:
-    """The negative answer to a check."""
     available = Condition(CAPACITY_AVAILABLE, ConditionStatus.FALSE, NOT_FOUND, message)
     return not_yet(NOT_FOUND, message), available
 
@@ -115,7 +113,6 @@ def pods_wait(there: Availability) -> Condition:
 
 
 def failed_attempt(record: RequestRecord, why: str) -> Condition:
-    """An attempt has failed; when the next one begins."""
     when = "" if record.retry_at is None else f", the next one begins at {record.retry_at:%H:%M:%S} UTC"
     return not_yet(FAILED_ATTEMPT, f"attempt {record.attempt} failed{when}" + (f": {why}" if why else ""))
 

@@ -141,7 +141,6 @@ def _booking_note(booked_for: timedelta) -> str:
 
 
 def _lasting(states: States) -> dict[Key, float]:
-    """Hours by state, the longest first."""
     hours: dict[Key, float] = {}
     for item in states.intervals:
         hours[item.key] = hours.get(item.key, 0.0) + (item.end - item.start) / HOUR

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 
 from reconciler.model.changes import NodeClaimCreation, Plan, StaticPoolChange
@@ -59,12 +59,11 @@ class Accountant:
         self._instance_types = instance_types
         self._prices = Prices(instance_types)
         self._static: dict[str, float | None] = {}
-        self._empty: tuple[Bin, ...] | None = None
 
     def steady_state(self, declared: Declared, demands: Iterable[Demand], placement: Placement) -> SteadyState:
         asked = {demand.ref: demand for demand in demands if demand.leaves or not demand.is_pending_pod}
         account = _Account()
-        bins = self._bins(placement)
+        bins = all_bins(self._view, placement.occupied)
         gone = self._shrunk(declared, bins, account)
         for item in bins:
             if item.is_going or item.name in gone:
@@ -74,7 +73,7 @@ class Accountant:
             price = self._prices.of(item)
             account.add(item.node_pool, price)
             if price is not None and item.is_placeholder and not item.in_use:
-                share_price(price, item.chunks, asked, account.demands)
+                share_price(price, (*item.chunks, *item.pods), asked, account.demands)
         for planned in placement.planned:
             if any(holding.demand not in asked for holding in planned.holdings):
                 continue  # Karpenter makes nodes for pending pods, with or without these manifests
@@ -91,21 +90,6 @@ class Accountant:
             },
             demands=_demand_costs(asked, placement, account.demands),
         )
-
-    def _bins(self, placement: Placement) -> list[Bin]:
-        """Every bin of the cluster, with what the placement puts on it."""
-        if self._empty is None:
-            self._empty = all_bins(self._view)
-        held = {
-            (place.node is not None, place.node or place.node_claim): place.holdings for place in placement.occupied
-        }
-        bins = []
-        for item in self._empty:
-            on_node = () if item.node is None else held.get((True, item.node.name), ())
-            on_claim = () if item.node_claim is None else held.get((False, item.node_claim.name), ())
-            holdings = (*on_node, *on_claim)
-            bins.append(replace(item, chunks=holdings) if holdings else item)
-        return bins
 
     def _shrunk(self, declared: Declared, bins: Sequence[Bin], account: _Account) -> frozenset[str]:
         """The names of bins that static NodePools lose. What they gain is added to the account."""

@@ -139,7 +139,6 @@ def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement, cache: 
 
 
 def _on_its_own(shape: PodShape) -> PodShape:
-    """What a pod asks of its node alone."""
     return PodShape(
         "",
         node_selector=shape.node_selector,

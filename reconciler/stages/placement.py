@@ -236,7 +236,6 @@ def _is_only_for_chunks(item: Bin) -> bool:
 
 
 def _without(view: ClusterView, bins: Iterable[Bin]) -> ClusterView:
-    """The cluster as if these machines were not there."""
     gone = {side.uid or side.name for item in bins for side in item.sides}
     return replace(
         view,

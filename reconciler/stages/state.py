@@ -127,7 +127,6 @@ class PassState(Facts):
 
     @property
     def problem(self) -> Problem:
-        """What is to be placed."""
         return Problem(
             self.prepared.room,
             node_pools=self.effective.node_pools,

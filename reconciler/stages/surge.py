@@ -119,12 +119,10 @@ def _rehearsal(state: PassState) -> Rehearsal:
 
 
 def _names(problem: Problem, placement: Placement) -> list[str]:
-    """The names of the planned nodes, in their order."""
     return [item.name for item in creations(placement.planned, (claim.name for claim in problem.view.node_claims))]
 
 
 def _seen(problem: Problem, placement: Placement) -> tuple[object, ...]:
-    """All that a rehearsal depends on."""
     view = problem.view
     of_view = (view.nodes, view.node_claims, view.pods, view.daemon_sets, view.namespaces)
     return (*of_view, placement, problem.demands, problem.node_pools, problem.instance_types, problem.options)

@@ -186,7 +186,6 @@ def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool, as
 
 
 def _owns(live: LiveObject, path: str) -> bool:
-    """Whether headroom owns the field or a part of it."""
     return any(path in fields for manager, fields in live.managers.items() if is_own(manager))
 
 

@@ -81,7 +81,6 @@ def is_within(pattern: TimePattern, other: TimePattern) -> bool:
 
 
 def matches_a_day(pattern: TimePattern) -> int:
-    """How often it can match on one day, which bounds the cost of evaluating it."""
     return len(pattern.hours or (0,)) * len(pattern.minutes or (0,))
 
 
@@ -94,7 +93,6 @@ def _dates(days: tuple[int, ...] | None, months: tuple[int, ...] | None) -> froz
 
 @lru_cache(maxsize=1024)
 def _times(hours: tuple[int, ...] | None, minutes: tuple[int, ...] | None) -> Seconds:
-    """Seconds of the day."""
     times = {hour * 3600 + minute * 60 for hour in hours or (0,) for minute in minutes or (0,)}
     return np.array(sorted(times), dtype=np.int64)
 
@@ -107,7 +105,6 @@ def _days(
     first_year: int,
     last_year: int,
 ) -> Seconds:
-    """The matching dates of whole years, as days since 1970."""
     calendar, dates, calendar_weekdays = _calendar(first_year, last_year)
     matching = np.ones(len(calendar), dtype=bool)
     if days is not None:
@@ -205,7 +202,6 @@ def ranking(schedule: Schedule) -> list[int]:
 
 
 def first_of_each(values: Seconds) -> Seconds:
-    """Where runs of equal values begin."""
     differs = np.empty(len(values), dtype=bool)
     differs[:1] = True
     np.not_equal(values[1:], values[:-1], out=differs[1:])
@@ -213,7 +209,6 @@ def first_of_each(values: Seconds) -> Seconds:
 
 
 def _last_of_each(values: Seconds) -> Activity:
-    """Which values are the last of a run of equal ones."""
     differs = np.empty(len(values), dtype=bool)
     differs[-1:] = True
     np.not_equal(values[1:], values[:-1], out=differs[:-1])
@@ -226,7 +221,6 @@ def seconds_of(instant: datetime) -> int:
 
 
 def seconds_up(instant: datetime) -> int:
-    """Seconds since 1970 UTC, rounded up."""
     return -((_EPOCH - instant) // timedelta(seconds=1))
 
 

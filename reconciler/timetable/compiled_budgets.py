@@ -221,7 +221,6 @@ def _over(written: LocalBudgets, start: datetime, months: int) -> list[_Sourced]
 
 
 def _without_repetition(found: Iterable[_Sourced]) -> list[_Sourced]:
-    """Drops budgets that equal an earlier one."""
     seen: set[DisruptionBudget] = set()
     kept = []
     for origin, budget in found:

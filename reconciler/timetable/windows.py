@@ -40,12 +40,10 @@ _SPARE_DAYS = 2
 
 
 def ticks(instant: datetime) -> int:
-    """Microseconds since 1970 UTC."""
     return (instant - EPOCH) // _TICK
 
 
 def instant_of(tick: int) -> datetime:
-    """The instant of a tick, in UTC."""
     return EPOCH + timedelta(microseconds=tick)
 
 
@@ -86,7 +84,6 @@ def local_edges(schedule: str, duration: timedelta, zone: str, start: int, end: 
 
 
 def union(spans: Sequence[Edges]) -> Edges:
-    """The joined spans of all of them."""
     begins = np.concatenate([_NO_EDGES, *(edges[::2] for edges in spans)])
     ends = np.concatenate([_NO_EDGES, *(edges[1::2] for edges in spans)])
     if not len(begins):
@@ -99,7 +96,6 @@ def union(spans: Sequence[Edges]) -> Edges:
 
 
 def is_within(inner: Edges, outer: Edges) -> bool:
-    """Whether every inner span lies within one outer span."""
     if not len(inner):
         return True
     if not len(outer):

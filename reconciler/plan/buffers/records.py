@@ -148,7 +148,6 @@ def _uid(view: ClusterView, ref: ObjectRef) -> str:
 
 
 def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:
-    """Chunks of each demand, by node."""
     chunks: dict[ObjectRef, dict[str, int]] = {}
     for item in bins:
         for holding in item.chunks:

@@ -98,7 +98,6 @@ class Savings:
         )
 
     def _used(self, item: Bin) -> Resources:
-        """What its pods and chunks request."""
         known = self._requests.get(item.name)
         if known is None:
             pods = self.pods.get(item.name, ())
@@ -107,7 +106,6 @@ class Savings:
         return known
 
     def chunks(self, item: Bin) -> Resources:
-        """What the node's chunks request together."""
         known = ((self.shapes.get((part.demand, part.group)), part.count) for part in item.chunks)
         return Resources.total(shape.requests * count for shape, count in known if shape is not None)
 

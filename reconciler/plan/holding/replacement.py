@@ -107,7 +107,6 @@ def _last_use(item: Bin, launch: timedelta) -> datetime | None:
 
 
 def _launch_time(item: Bin) -> timedelta | None:
-    """From the NodeClaim to a node that takes pods, as it was here."""
     claim = item.node_claim
     ready = None if claim is None else claim.since("Initialized")
     if claim is None or claim.created is None or ready is None or claim.condition("Initialized") != "True":

@@ -57,7 +57,6 @@ class Cut:
 
     @property
     def waits(self) -> str:
-        """Says what becomes of the node, and why."""
         return f"{_fate(one=True, passing=self.passing)}: {self.why}"
 
 
@@ -146,8 +145,6 @@ class _Refusal:
 
 
 class _Account:
-    """What has been let through so far."""
-
     def __init__(self, caps: PlanCaps, standing: Standing) -> None:
         self._caps = caps
         self._standing = standing
@@ -276,7 +273,6 @@ def _fate(*, one: bool, passing: bool) -> str:
 
 
 def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:
-    """How many nodes the current attempt of each request has."""
     attempts = {
         demand.request.record.attempt_label: demand.ref
         for demand in demands

@@ -281,7 +281,6 @@ def _given_up(manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
 
 
 def prepared(item: DeclaredManifest, owner: Owner) -> dict[str, Any]:
-    """The manifest as it is applied, with headroom's own marks."""
     body = dict(item.manifest)
     metadata = dict(body.get("metadata") or {})
     written = dict(metadata.get("annotations") or {})

@@ -308,7 +308,6 @@ def _asleep(
 
 
 def _partly_applied(view: ClusterView, applyset_id: str) -> frozenset[ObjectRef]:
-    """Objects outside the inventory on which headroom set some fields."""
     mark = partial_mark(applyset_id)
     return frozenset(
         ref for ref, live in view.objects.items() if annotations_of(live.body).get(PARTIAL_ANNOTATION) == mark
