@@ -34,7 +34,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.world_documents import node_document, planned_document, pod_document, resized
+from tests.e2e.world_documents import node_document, planned_document, pod_document
 from tests.e2e.world_volumes import class_documents, storage_documents, worlds_with_volumes
 from tests.unit.placement.worlds import World
 
@@ -48,7 +48,7 @@ Item = TypeVar("Item")
 @dataclass(frozen=True)
 class Staged:
     """One world in the cluster. placed: documents of pods, one list a round; unplaced: likewise, all at once; wholes: names of unplaced pods, one list for each demand
-    that goes wholly or not at all. shapes: of pods that are placed or unplaced, by name; resizes: statuses of bound pods, likewise."""
+    that goes wholly or not at all. shapes: of pods that are placed or unplaced, by name."""
 
     name: str
     world: World
@@ -59,7 +59,6 @@ class Staged:
     unplaced: list[Document]
     wholes: list[set[str]]
     shapes: dict[str, PodShape]
-    resizes: dict[str, Document]
 
 
 @cache
@@ -103,7 +102,6 @@ def staged(number: int, world: World) -> Staged:
         nodes.append(planned_document(name, index, planned, world.node_pools, world.instance_types))
         bins.append((f"planned-{index}", planned.holdings))
     bound = [pod_document(name, pod.name, pod.shape, bound_to=pod.node_name) for pod in world.view.pods]
-    resizes = {pod["metadata"]["name"]: resized(pod, number + index) for index, pod in enumerate(bound)}
     rounds: dict[tuple[ObjectRef, int], list[Document]] = {
         (demand.ref, group): [] for demand in _in_order(world.demands) for group in range(len(demand.groups))
     }
@@ -127,9 +125,7 @@ def staged(number: int, world: World) -> Staged:
             if demand.whole:
                 wholes.setdefault(missing.demand.name, set()).add(pod)
     storage = storage_documents(name, world.view.storage)
-    return Staged(
-        name, world, nodes, storage, bound, list(rounds.values()), unplaced, list(wholes.values()), shapes, resizes
-    )
+    return Staged(name, world, nodes, storage, bound, list(rounds.values()), unplaced, list(wholes.values()), shapes)
 
 
 def _in_order(demands: Iterable[Demand]) -> list[Demand]:
@@ -150,7 +146,7 @@ def stages(plane: ControlPlane, turned: list[Staged]) -> list[Staged]:
     _each(lambda node: _create_node(plane, node), (node for stage in found for node in stage.nodes))
     _each(plane.api.create, class_documents())
     _each(plane.api.create, (item for stage in found for item in stage.storage))
-    _each(lambda item: _run(plane, *item), ((stage, pod) for stage in found for pod in stage.bound))
+    _each(plane.api.create, (pod for stage in found for pod in stage.bound))
     _come(plane, found, [stage.placed for stage in found])
     there = _pods(plane)
     waiting = [
@@ -179,16 +175,7 @@ def _come(plane: ControlPlane, stages: Sequence[Staged], rounds: Iterable[list[l
         _settle(plane)
 
 
-def _run(plane: ControlPlane, stage: Staged, document: Document) -> None:
-    """A pod that is there already, and is being resized."""
-    pod = document["metadata"]["name"]
-    plane.api.create(document)
-    plane.api.patch("v1", "Pod", pod, stage.resizes[pod], namespace=stage.name, subresource="status")
-
-
-def test_pods_that_are_resized_are_read_as_what_they_are_said_to_count_for(
-    plane: ControlPlane, stages: list[Staged]
-) -> None:
+def test_pods_are_read_as_what_they_are_said_to_count_for(plane: ControlPlane, stages: list[Staged]) -> None:
     store = ViewStore()
     store.replace(PODS, plane.api.list("v1", "Pod"))
     found = {(pod.namespace, pod.name): pod.shape.requests for pod in store.view().pods}

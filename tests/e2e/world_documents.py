@@ -112,26 +112,6 @@ def owned_by(pod: Document, replica_set: str) -> Document:
     return {**pod, "metadata": metadata}
 
 
-def resized(pod: Document, number: int) -> Document:
-    """The pod's status while it is resized so that it counts for what it asks for now; which way changes from one to the next. The
-    pod is made to ask for more or less where that is so."""
-    (container,) = pod["spec"]["containers"]
-    counted = container["resources"]["requests"]
-    cpu, more, less = counted["cpu"], {**counted, "cpu": "64"}, {**counted, "cpu": "10m"}
-    asked, has, aside, pending = (
-        (counted, less, less, "Deferred"),
-        (less, counted, less, ""),
-        (less, less, counted, ""),
-        (more, counted, less, "Infeasible"),
-    )[number % 4]
-    assert cpu not in {"64", "10m"}
-    container["resources"]["requests"] = asked
-    reasons = [{"type": "PodResizePending", "status": "True", "reason": pending}] if pending else []
-    status = {"name": container["name"], "resources": {"requests": has}, "allocatedResources": aside}
-    running = {"image": "pause", "imageID": "", "ready": True, "restartCount": 0, "state": {"running": {}}}
-    return {"status": {"phase": "Running", "conditions": reasons, "containerStatuses": [{**running, **status}]}}
-
-
 def node_name(world: str, name: str) -> str:
     return f"{world}-{name}"
 

@@ -131,25 +131,9 @@ class NodeClaimWire(Wire, frozen=True):
     status: NodeClaimStatusWire = NodeClaimStatusWire()
 
 
-class ContainerStatusWire(Wire, frozen=True):
-    name: Annotated[str, 1] = ""
-    resources: Annotated[ResourcesWire | None, Once(11)] = None
-    allocated_resources: Annotated[Quantities | None, Once(10)] = None
-
-
-class PodConditionWire(Wire, frozen=True):
-    type: Annotated[str, 1] = ""
-    reason: Annotated[str | None, 5] = None
-
-
 class PodStatusWire(Wire, frozen=True):
     phase: Annotated[str | None, 1] = None
     nominated_node_name: Annotated[str | None, 11] = None
-    conditions: Annotated[tuple[PodConditionWire, ...] | None, 2] = None
-    container_statuses: Annotated[tuple[ContainerStatusWire, ...] | None, 8] = None
-    init_container_statuses: Annotated[tuple[ContainerStatusWire, ...] | None, 10] = None
-    resources: Annotated[ResourcesWire | None, 20] = None
-    allocated_resources: Annotated[Quantities | None, 19] = None
 
 
 class PodWire(Wire, frozen=True):

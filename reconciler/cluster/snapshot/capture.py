@@ -16,9 +16,7 @@ import msgspec
 
 from reconciler.cluster.apply import MEMORY_KEY, InventoryParent
 from reconciler.cluster.decoding.decode import wire_of
-from reconciler.cluster.decoding.pods import as_counted
 from reconciler.cluster.decoding.storage import BIND_COMPLETED, DEFAULT_CLASS, SELECTED_NODE
-from reconciler.cluster.decoding.wire import PodWire
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
     RESOURCES,
@@ -164,22 +162,9 @@ def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
 
 def _as_read(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     """The fields that headroom reads of an object of this kind, besides its metadata. Raises `Invalid`."""
-    read = wire_of(resource, item)
-    if isinstance(read, PodWire):
-        read = _without_usual_amounts(read)
-    body: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(read))
+    body: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(wire_of(resource, item)))
     del body["metadata"]
     return body
-
-
-def _without_usual_amounts(pod: PodWire) -> PodWire:
-    """Without what its containers have where that is what they ask for, as of nearly every pod."""
-    if as_counted(pod) is not pod:
-        return pod
-    usual = dict.fromkeys(
-        ("conditions", "container_statuses", "init_container_statuses", "resources", "allocated_resources")
-    )
-    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, **usual))
 
 
 def _workload_status(status: Mapping[str, Any]) -> dict[str, Json]:

@@ -1,10 +1,9 @@
-"""Pods: the finished, and those that are resized."""
+"""Pods: the finished, and one that is resized."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -60,102 +59,15 @@ def test_any_other_is_forgotten(node: str | None, annotations: dict[str, str]) -
     assert (store.view().pods, store.view().finished_pods) == ((), ())
 
 
-INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]
-DEFERRED = [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]
-
-
-def having(cpu: str | None, allocated: str | None = None, name: str = "main", **more: str) -> dict[str, Any]:
-    """A container's status."""
-    requests = {"memory": "512Mi", **({"cpu": cpu} if cpu else {}), **more}
-    return {
-        "name": name,
-        "state": {"terminated": {"message": "hunter2"}},
-        "resources": {"requests": requests},
-        **({"allocatedResources": {"cpu": allocated, "memory": "512Mi"}} if allocated else {}),
-    }
-
-
-def with_sidecar(document: Document, restart_policy: str | None) -> Document:
-    container = {"name": "proxy", "resources": {"requests": {"cpu": "1"}}}
-    document["spec"]["initContainers"] = [container | ({"restartPolicy": restart_policy} if restart_policy else {})]
-    document["status"]["initContainerStatuses"] = [having("3", name="proxy")]
-    return document
-
-
-def with_own_resources(document: Document, **status: Any) -> Document:
-    document["spec"]["resources"] = {"requests": {"cpu": "2"}}
-    document["status"] |= status
-    return document
-
-
-def cpu_of(document: Document) -> int:
-    store = ViewStore()
-    store.put(PODS, document)
-    view = store.view()
-    assert view.complete
-    return view.pods[0].shape.requests.get("cpu")
-
-
-CASES = {
-    "shrinking, the container still has more": (pod(cpu="1", containerStatuses=[having("3")]), 3000),
-    "shrinking, more is set aside": (pod(cpu="1", containerStatuses=[having("1", "3")]), 3000),
-    "growing": (pod(cpu="3", containerStatuses=[having("1", "1")]), 3000),
-    "growing, put off": (pod(cpu="3", containerStatuses=[having("1", "1")], conditions=DEFERRED), 3000),
-    "growing, never to be granted": (pod(cpu="3", containerStatuses=[having("1", "2")], conditions=INFEASIBLE), 2000),
-    "the same in other words": (pod(cpu="1", containerStatuses=[having("1000m")]), 1000),
-    "a status without resources": (pod(cpu="1", containerStatuses=[{"name": "main", "allocatedResources": {"cpu": "3"}}]), 1000),
-    "the status of another container": (pod(cpu="1", containerStatuses=[having("3", name="gone")]), 1000),
-    "a sidecar": (with_sidecar(pod(cpu="1"), "Always"), 4000),
-    "an init container that ends": (with_sidecar(pod(cpu="1"), None), 1000),
-    "the pod's own resources": (
-        with_own_resources(pod(cpu="1"), resources={"requests": {"cpu": "3"}}, allocatedResources={"cpu": "4"}), 4000,
-    ),
-    "the pod's own, never to be granted": (
-        with_own_resources(pod(cpu="1"), resources={"requests": {"cpu": "1500m"}}, conditions=INFEASIBLE), 1500,
-    ),
-    "the pod's own in other words": (
-        with_own_resources(pod(cpu="1"), resources={"requests": {"cpu": "2000m"}}, allocatedResources={"cpu": "2"}), 2000,
-    ),
-    "the pod's own in a status without resources": (
-        with_own_resources(pod(cpu="1"), allocatedResources={"cpu": "4"}), 2000,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("document", "expected"), CASES.values(), ids=CASES)
-def test_what_a_pod_counts_for_while_it_is_resized(document: Document, expected: int) -> None:
-    assert cpu_of(document) == expected
-
-
-def test_a_limit_is_the_request_where_there_is_none() -> None:
-    document = pod(cpu="1", containerStatuses=[having("1", None, **{"example.com/gpu": "1"})])
-    document["spec"]["containers"][0]["resources"] = {"requests": {"memory": "512Mi"}, "limits": {"cpu": "2"}}
-    assert cpu_of(document) == 2000
-
-
-def test_siblings_of_which_one_is_resized_differ() -> None:
-    store = ViewStore()
-    store.replace(PODS, [pod("a", cpu="1"), pod("b", cpu="1", containerStatuses=[having("3")]), pod("c", cpu="1")])
-    assert [item.shape.requests.get("cpu") for item in store.view().pods] == [1000, 3000, 1000]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_snapshot_keeps_what_counts_and_nothing_else(tmp_path: Path, case: str) -> None:
-    document, expected = CASES[case]
+def test_one_that_is_resized_counts_for_what_it_asks_for_and_a_snapshot_keeps_that(tmp_path: Path) -> None:
+    status = {"name": "main", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2"}}
+    document = pod(cpu="1", containerStatuses=[status])
 
     def read(resource: Resource) -> Iterable[Document]:
         return [document] if resource == PODS else []
 
     capture(read, tmp_path)
-    assert snapshot_at(str(tmp_path)).view().pods[0].shape.requests.get("cpu") == expected
-    assert "hunter2" not in (tmp_path / "pods.json").read_text()
-
-
-def test_a_snapshot_has_no_status_of_containers_that_have_what_they_ask_for(tmp_path: Path) -> None:
-    def read(resource: Resource) -> Iterable[Document]:
-        return [pod(cpu="1", containerStatuses=[having("1", "1")], conditions=[])] if resource == PODS else []
-
-    capture(read, tmp_path)
+    assert snapshot_at(str(tmp_path)).view().pods[0].shape.requests.get("cpu") == 1000
     assert "Statuses" not in (tmp_path / "pods.json").read_text()
 
 
