@@ -73,10 +73,6 @@ def counts(world: World, name: str = "b") -> dict[str, int | None]:
     return {str(dialect): demand_of(world.plan(dialect), name)["desired"] for dialect in Dialect}
 
 
-def codes(plan: Document) -> list[str]:
-    return [finding["code"] for finding in plan["findings"]]
-
-
 @pytest.mark.parametrize("group", ["core", "", None])
 def test_the_core_group_by_any_of_its_names(group: str | None, tmp_path: Path) -> None:
     reference = {"kind": "ReplicationController", "name": "rc"} | ({} if group is None else {"apiGroup": group})
@@ -131,23 +127,6 @@ def test_the_proposals_spelling_is_read_in_a_cluster_too(tmp_path: Path) -> None
     story["apiVersion"] = story.pop("apiversion")
     world = World(tmp_path).add("buffers", story).add("nodepools", compute_class_pool("cloud.example.com"))
     assert counts(world, "testing-capacity") == {"karpenter": 40, "ca": 40}
-
-
-def test_a_dedicated_buffer_is_filled_by_the_pods_that_expressions_select(tmp_path: Path) -> None:
-    dedicated = {
-        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
-        "kind": "Buffer",
-        "metadata": {"name": "b", "namespace": "default"},
-        "spec": {
-            "capacity": {"pods": {"replicaNum": 5, "podSpec": pod_spec(WEB["podSpec"])}},
-            "recreationStrategy": "KeepMinimum",
-            "podSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "api"]}]},
-        },
-    }
-    pods = [pod("web-1"), pod("api-1", app="api"), pod("db-1", app="db")]
-    world = World(tmp_path, repository=[dedicated]).add("pods", *pods)
-    assert counts(world) == {"karpenter": 3, "ca": 3}
-    assert codes(world.plan(Dialect.KARPENTER)) == []
 
 
 @pytest.mark.parametrize(

@@ -264,22 +264,6 @@ def test_what_drifts_and_the_errors_of_the_base_are_listed(folders: Folders) -> 
     assert 'class="words dearer"' in dearer.stdout
 
 
-@pytest.mark.parametrize("grows", [False, True])
-def test_what_budgets_allow_is_not_compared_with_a_pool_that_has_no_nodes(folders: Folders, *, grows: bool) -> None:
-    """Three rows said 1 → 0 where a NodePool's last node went: 10% of no nodes is 0."""
-    folders.lists.clear()
-    files = edited({name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}, {})
-    files = edited(files, {"pool.yaml": {'nodes: "2"': 'nodes: "10%"'}})
-    sides = (files, edited(files, {"web.yaml": None}))
-    before, after = sides[::-1] if grows else sides
-    for output in ("text", "markdown"):
-        shown = folders.diff(after, f"--output={output}", before=before).stdout
-        assert "The coming week, before and after: 1 differs" in shown
-        assert "NodePool/general Drifted" not in shown
-    tighter = edited(files, {"pool.yaml": {'nodes: "10%"': 'nodes: "0"'}})
-    assert "NodePool/general Drifted" in folders.diff(tighter, before=files).stdout
-
-
 def test_a_one_shot_buffer_that_was_filled_says_why_another_size_changes_nothing(folders: Folders) -> None:
     once = "namespace: shop, annotations: {headroom.dev/one-shot: 'true'}}"
     files = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}

@@ -83,20 +83,6 @@ def test_a_candidate_that_was_closed_takes_the_lease_no_more() -> None:
     assert (first.is_leader(), world.record.holder) == (False, "")
 
 
-def test_a_deleted_lease_is_its_holders_until_it_would_have_run_out() -> None:
-    world = World()
-    first, second = world.candidate("a"), world.candidate("b")
-    first.step()
-    second.step()
-    world.seconds += 5
-    world.record = LeaseRecord()
-    second.step()
-    assert (first.is_leader(), second.is_leader(), second.holder) == (True, False, "a")
-    first.step()
-    second.step()
-    assert (first.is_leader(), second.is_leader(), world.record.holder) == (True, False, "a")
-
-
 def test_the_lease_of_a_leader_that_is_gone_runs_out_though_it_was_deleted() -> None:
     world = World()
     first, second = world.candidate("a"), world.candidate("b")

@@ -112,18 +112,6 @@ def test_pods_use_up_pod_sets_that_are_alike_one_after_the_other() -> None:
         assert booked(shop) == left
 
 
-def test_pods_use_it_up_wherever_they_run() -> None:
-    """On a node that the booking has nothing on: what is left is less all the same."""
-    shop = BatchShop(nodes=2).given(request(count=3))
-    (held,) = shop.held()
-    elsewhere = "node-free-1" if held == "free-0" else "node-free-0"
-    document = consumers(2)
-    document["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": elsewhere}
-    shop.settle(document)
-    assert set(shop.sandbox.where().values()) == {elsewhere}
-    assert booked(shop) == 1
-
-
 def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
     shop = BatchShop(nodes=2).given(request(count=3))
     (held,) = shop.held()

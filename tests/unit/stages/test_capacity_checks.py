@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.model.nodes import HOLDS_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from tests import manifests
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
@@ -224,29 +223,3 @@ def test_a_buffer_that_serves_no_request_keeps_its_room() -> None:
     shop.settle(request())
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     assert shop.claims() == ["free"]
-
-
-@pytest.mark.parametrize("marks", [{}, OPT_OUT])
-@pytest.mark.parametrize("older", ["request", "buffer"])
-def test_of_both_in_one_pass_the_request_has_the_room(older: str, marks: dict[str, str]) -> None:
-    """A buffer that holds nothing yet keeps nothing from anybody."""
-    shop = shop_with_one_node()
-    both = [request(), buffer(marks)]
-    for document in both if older == "request" else reversed(both):
-        shop.cluster.apply(document)
-        shop.sandbox.wait(1)
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == FOUND
-    assert len(shop.claims()) == 2
-
-
-@pytest.mark.parametrize("marks", [{}, OPT_OUT])
-def test_a_booking_keeps_its_room_from_a_buffer_after_a_restart(marks: dict[str, str]) -> None:
-    shop = shop_with_one_node().given(request())
-    shop.restart()
-    shop.settle(buffer(marks))
-    assert shop.conditions()["Provisioned"] == FOUND
-    held_for = {claim.name: claim.annotation(HOLDS_ANNOTATION) or "" for claim in shop.cluster.view().node_claims}
-    assert str(request_ref()) in held_for.pop("free")
-    ((_, words),) = held_for.items()
-    assert "CapacityBuffer/shop/spare" in words

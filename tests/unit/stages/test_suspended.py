@@ -24,7 +24,6 @@ from tests.fakes.status import shown
 
 # A suspended buffer keeps what it has, and gets nothing.
 
-BY_WORKER = "podTemplateRef: {name: worker}"
 OF_ALL_PODS = "percentage: 100"
 
 
@@ -45,34 +44,6 @@ class Shop(BatchShop):
 def status_of(plan: Plan) -> str:
     report = PassReport("shop", plan.now, plan.now, passes=1, plan=plan, settled=True)
     return daemon_status_text(shown(report))
-
-
-def test_a_smaller_size_in_the_commit_that_suspends_a_buffer_takes_no_node_from_it() -> None:
-    shop = Shop()
-    shop.has("replicas: 7", of=BY_WORKER)
-    held = shop.held()
-    shop.has("replicas: 2", of=BY_WORKER, suspend="true")
-    assert shop.held() == held
-    assert len(shop.claims()) == len(held) == 3
-    status = shop.status()
-    said = {item["type"]: item["message"] for item in status["conditions"]}
-    assert status["replicas"] == 7
-    assert said["ReadyForProvisioning"] == "7 chunks"
-    assert said["Suspended"] == "headroom.dev/suspend: it stays at 7 chunks, and no other node is taken or made for it"
-    shop.has("replicas: 2", of=BY_WORKER)
-    assert len(shop.claims()) == 1
-
-
-def test_a_workload_that_shrinks_takes_no_node_from_its_suspended_buffer() -> None:
-    shop = Shop()
-    shop.cluster.apply(workload("web", replicas=4, cpu="1"))
-    shop.has(OF_ALL_PODS, of=manifests.BY_DEPLOYMENT)
-    shop.has(OF_ALL_PODS, of=manifests.BY_DEPLOYMENT, suspend="true")
-    held = shop.held()
-    shop.cluster.scale(workload_ref(), 1)
-    shop.settle()
-    assert shop.held() == held != []
-    assert shop.status()["replicas"] == shop.said().demand.desired == 4
 
 
 def test_a_suspended_buffer_whose_room_is_used_is_called_suspended_and_not_short() -> None:

@@ -187,20 +187,6 @@ def test_four_held_nodes_drift_and_each_is_replaced_before_it_goes() -> None:
     assert shop.keep(600) == []
 
 
-def test_a_restart_in_the_middle_changes_nothing_of_the_end() -> None:
-    shop = warm_shop()
-    old = uids(shop)
-    change_template(shop)
-    for _ in range(15):
-        shop.keep(10)
-        shop.restart()
-    assert old.isdisjoint(uids(shop))
-    assert len(shop.node_names()) == 4
-    assert max(shop.hold_changes().values()) <= 1
-    shop.keep(60)
-    assert shop.keep(600) == []
-
-
 # Held nodes that expire: their chunks have room elsewhere before Karpenter takes them.
 
 WANTED = 3

@@ -167,20 +167,6 @@ def test_a_node_claim_in_the_middle_of_its_life_goes_on(tmp_path: Path) -> None:
     assert [node.name for node in cluster.view().nodes] == ["node-a"]
 
 
-def test_the_snapshots_catalogue_is_what_is_sold(tmp_path: Path) -> None:
-    row = {
-        "name": "only-one",
-        "architecture": "amd64",
-        "operatingSystems": ["linux"],
-        "resources": {"cpu": "4", "memory": "16Gi"},
-        "offerings": [],
-    }
-    (tmp_path / "instance_types.json").write_text(json.dumps([row]))
-    assert [item.name for item in opened(tmp_path).view().catalog] == ["only-one"]
-    (tmp_path / "instance_types.json").unlink()
-    assert len(opened(tmp_path).view().catalog) == 148
-
-
 def test_a_snapshot_that_cannot_be_read_says_which_file(tmp_path: Path) -> None:
     (tmp_path / "pods.json").write_text("{")
     with pytest.raises(Invalid, match=r"pods\.json"):
