@@ -10,6 +10,7 @@ import pytest
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.refs import ObjectRef
+from reconciler.report.explanation import explanation, explanation_document, explanation_text
 from tests.builders import instance_type
 from tests.fakes.embedded import (
     LARGE,
@@ -213,3 +214,17 @@ def standing(kept: KeptCluster) -> int:
         machine.node is not None and machine.node.ready and not (machine.node_claim and machine.node_claim.deleting)
         for machine in view.machines
     )
+
+
+def test_explain_says_why_a_node_that_expires_soon_is_not_used() -> None:
+    kept = KeptCluster(instance_types=(SMALL,))
+    pool = node_pool(consolidate_after="30s")
+    pool["spec"]["template"]["spec"]["expireAfter"] = "10m"
+    kept.keep(8 * 60, pool, workload(replicas=0, cpu="1500m"), buffer(replicas=1), step=5)
+    (plan,) = [item.plan for item in kept.passes if item.plan.unused and item.plan.node_claims.create]
+    (name,) = plan.unused
+    text = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))
+    assert f"  not used:\n    {name} is about to expire, at 2026-11-23 09:10 UTC (expireAfter)" in text
+    document = explanation_document(explanation(plan, "CapacityBuffer/shop/web"))
+    assert document["unused"] == [{"node": name, "why": "is about to expire, at 2026-11-23 09:10 UTC (expireAfter)"}]
+    assert document["chunks"] == [{"count": 1, "requests": {"cpu": "1500m", "memory": "256Mi", "pods": "1"}}]

@@ -103,6 +103,16 @@ def test_a_damaged_page_is_no_list(data: bytes) -> None:
         page_of(PODS, data)
 
 
+def test_a_pod_that_headroom_fails_on_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_arguments: object) -> None:
+        raise ValueError("a planted fault")
+
+    monkeypatch.setattr("reconciler.cluster.decoding.pods.object_of", broken)
+    name = stored(AS_JSON).view().pods[0].name
+    gap = f"Pod/team-0/{name} cannot be read: headroom failed on it (ValueError: a planted fault)"
+    assert stored(RECORDED).view().gaps == (gap,)
+
+
 def test_a_refusal_is_told_in_the_servers_words() -> None:
     refused = Answer(401, UNAUTHORIZED).failure()
     assert (refused.message, refused.reason, refused.code) == ("Unauthorized", "Unauthorized", 401)
