@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -95,7 +95,8 @@ def budgets_command(
         else _of_cluster(values, counts, now)
     )
     asked_for_span = start is not None or end is not None
-    click.echo(_printed(output, found, present, span, asked_for_span=asked_for_span), nl=False)
+    for part in _printed(output, found, present, span, asked_for_span=asked_for_span):
+        click.echo(part, nl=False)
     return int(any(finding.severity is Severity.ERROR for finding in found.findings))
 
 
@@ -106,21 +107,26 @@ def _printed(
     span: tuple[datetime, datetime],
     *,
     asked_for_span: bool,
-) -> str:
+) -> Iterator[str]:
+    """The output, in parts if it is large."""
     from reconciler.manifests.local_budgets import budget_periods
-    from reconciler.plan.node_pools.budget_timeline import budget_cells, spans_over
     from reconciler.plan.node_pools.disruption_budgets import budget_outcomes
 
     pools, states = found.pools, found.states
     if output == "json":
-        from reconciler.report.budgets.document import budget_spans_document, budgets_document
+        from reconciler.report.budgets.document import budget_spans_json, budgets_document
         from reconciler.report.escaping import to_json
 
-        if asked_for_span:
-            spans = spans_over(budget_periods(pools, found.local_budgets, *span), states)
-            return to_json(budget_spans_document(spans, now=now, findings=found.findings))
-        return to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
+        if not asked_for_span:
+            yield to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
+            return
+        from reconciler.plan.node_pools.budget_timeline import pieces_over
+
+        pieces = pieces_over(budget_periods(pools, found.local_budgets, *span), states)
+        yield from budget_spans_json(pieces, now=now, findings=found.findings)
+        return
     from reconciler.cli.options import paint_for_stdout, width_of_stdout
+    from reconciler.plan.node_pools.budget_timeline import cells_over
     from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
 
     paint = paint_for_stdout()
@@ -134,11 +140,12 @@ def _printed(
         width=width_of_stdout(),
     )
     if not pools:
-        return text
+        yield text
+        return
     grid = HourGrid(*span, zone=None)
     periods = budget_periods(pools, found.local_budgets, grid.edges[0], grid.edges[-1])
-    cells = budget_cells(spans_over(periods, states), grid.edges)
-    return f"{text}\n{hours_text(cells, grid, now=now, zone=None, paint=paint)}"
+    cells = cells_over(periods, states, grid.edges)
+    yield f"{text}\n{hours_text(cells, grid, now=now, zone=None, paint=paint)}"
 
 
 def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:

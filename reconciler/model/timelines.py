@@ -97,6 +97,17 @@ class BudgetSpan:
     outcome: BudgetOutcome
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetPieces:
+    """One pool's budget for one reason over time: outcomes[i] from edges[i] to edges[i + 1], in microseconds since 1970 UTC.
+
+    A year of two hundred pools has millions of pieces. As `BudgetSpan` objects they would take most of a report's time.
+    """
+
+    edges: list[int]
+    outcomes: list[BudgetOutcome]
+
+
 UNBOUNDED = 2**31 - 1
 """Karpenter's number of nodes where nothing bounds a reason; a budget this large counts as none."""
 

@@ -21,6 +21,7 @@ from tests.perf.large_cluster import write_buffers, write_documents, write_snaps
 from tests.perf.many_buffers import held_buffers
 from tests.perf.measure import Figures, measure
 from tests.perf.placement_limits import held_placement
+from tests.perf.status_page import held_page
 from tests.perf.surge_time import held_rehearsal
 
 HEADROOM = str(Path(sys.executable).with_name("headroom"))
@@ -89,12 +90,20 @@ def _local_budgets(_work: Path) -> Figures:
     return measure([sys.executable, "-m", "tests.perf.local_budgets"], runs=3)
 
 
+def _budget_year(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.budget_year"], runs=3)
+
+
 def _burst_of_requests(_work: Path) -> Figures:
     return provisioning_requests.measured("burst")
 
 
 def _large_request(_work: Path) -> Figures:
     return provisioning_requests.measured("large")
+
+
+def _budget_year_as_json(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.budget_year", "json"], runs=1)
 
 
 BENCHMARKS = (
@@ -108,6 +117,13 @@ BENCHMARKS = (
         memory=600,
     ),
     Benchmark(f"headroom diff, {DOCUMENTS:,} documents, {NODES:,} nodes", _diff, limit=5.5, of="least_cpu"),
+    Benchmark(
+        "a year of budgets hour by hour, 200 NodePools, 4 reasons, 50 budgets each",
+        _budget_year,
+        limit=4.0,
+        of="least_cpu",
+    ),
+    Benchmark("the same as JSON, every change", _budget_year_as_json, limit=12.0, of="least_cpu", memory=200),
     Benchmark(
         "200 NodePools with budgets in local time, compiled for a month", _local_budgets, limit=3.0, of="least_cpu"
     ),
@@ -146,7 +162,7 @@ def held_commands() -> int:
             f"{benchmark.name:78} {figures.wall:6.3f} s {figures.cpu:6.3f} s {figures.peak:5.0f} MiB  "
             f"{held}{memory}{'  EXCEEDED' if over else ''}"
         )
-    return failed + held_buffers() + held_rehearsal()
+    return failed + held_buffers() + held_rehearsal() + held_page()
 
 
 if __name__ == "__main__":

@@ -253,7 +253,7 @@ def test_a_cell_is_the_least_of_its_spans(pool: NodePool, state: PoolState, star
     edges = [start + index * timedelta(hours=1) for index in range(hours + 1)]
     own = {pool.name: state}
     spans = budget_timeline([pool], own, edges[0], edges[-1])
-    for row in budget_cells(spans, edges):
+    for row in budget_cells([pool], own, edges):
         for begins, ends, value in zip(edges, edges[1:], row.allowed, strict=False):
             within = [
                 UNBOUNDED if span.outcome.allowed is None else span.outcome.allowed

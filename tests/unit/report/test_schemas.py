@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -13,8 +12,8 @@ from reconciler.cli.schema import schema_names
 from reconciler.model.changes import BudgetOutcome, Plan
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.model.timelines import BudgetSpan
-from reconciler.report.budgets.document import budget_spans_document
+from reconciler.model.timelines import BudgetPieces
+from reconciler.report.budgets.document import budget_spans_json
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.explanation import explanation, explanation_document
@@ -44,10 +43,14 @@ DOCUMENTS: dict[str, Callable[[], Any]] = {
     "findings.v1": lambda: findings_document(full_plan().findings, NOW),
     "status.v1": lambda: shown(SICK),
     "clusters.v1": lambda: clusters_document({"production": shown(SICK), "staging": shown(NEW)}),
-    "budgets.v1": lambda: budget_spans_document(
-        [BudgetSpan(NOW, NOW + timedelta(hours=1), BudgetOutcome("general", "Empty", None, None, 0, 1, 12, "why"))],
-        now=NOW,
-        findings=full_plan().findings,
+    "budgets.v1": lambda: json.loads(
+        "".join(
+            budget_spans_json(
+                [BudgetPieces([0, 3_600_000_000], [BudgetOutcome("general", "Empty", None, None, 0, 1, 12, "why")])],
+                now=NOW,
+                findings=full_plan().findings,
+            )
+        )
     ),
     "explain.v1": lambda: explanation_document(explanation(full_plan(), "CapacityBuffer/shop/web")),
 }

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
+
+import pytest
 
 from reconciler.model.changes import Action, BudgetOutcome, ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.nodes import DisruptionBudget, NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
-from reconciler.model.timelines import BudgetCells
-from reconciler.plan.node_pools.budget_timeline import budget_cells, budget_timeline
+from reconciler.model.timelines import BudgetPieces
+from reconciler.plan.node_pools.budget_timeline import budget_cells
 from reconciler.plan.node_pools.disruption_budgets import PoolState, budget_outcomes
+from reconciler.report.budgets.document import BUDGETS_SCHEMA, budget_row, budget_spans_json
 from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.page import difference_page
+from reconciler.report.escaping import timestamp, to_json
+from reconciler.report.findings import finding_row
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.timetable.compiled_budgets import compiled
+from reconciler.timetable.windows import instant_of, ticks
 from reconciler.wiring.posting import rendered_page
 from tests.builders import node_pool
 from tests.plans import NOW, full_plan
@@ -36,14 +44,9 @@ def present(pool: NodePool, state: PoolState) -> str:
     return budgets_text(outcomes, heading="Disruption budgets", now=FRIDAY, zone=BERLIN)
 
 
-def cells_of(grid: HourGrid, *pools: NodePool) -> tuple[BudgetCells, ...]:
-    states = {pool.name: PoolState(20) for pool in pools}
-    return budget_cells(budget_timeline(pools, states, grid.edges[0], grid.edges[-1]), grid.edges)
-
-
 def hours(pool: NodePool, start: datetime, end: datetime, zone: ZoneInfo = BERLIN) -> list[str]:
     grid = HourGrid(start, end, zone=zone)
-    cells = cells_of(grid, pool)
+    cells = budget_cells([pool], {pool.name: PoolState(20)}, grid.edges)
     return hours_text(cells, grid, now=start, zone=zone).splitlines()
 
 
@@ -134,7 +137,7 @@ def test_pictures_of_one_output_share_a_scale() -> None:
         for name, nodes in (("few", "2"), ("some", "5"), ("many", "9"))
     ]
     grid = HourGrid(FRIDAY, FRIDAY + timedelta(days=1), zone=BERLIN)
-    cells = cells_of(grid, *pools)
+    cells = budget_cells(pools, {pool.name: PoolState(20) for pool in pools}, grid.edges)
     text = hours_text(cells, grid, now=FRIDAY, zone=BERLIN)
     shades = {name: row(text[text.index(f"{name}: Drifted") :].splitlines(), "Sat 24 Oct") for name in ("few", "many")}
     assert shades["few"][1] < shades["many"][1]
@@ -215,3 +218,55 @@ def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_
     (section,) = [item for item in page.sections if "local time" in item["title"]]
     assert {row["name"] for row in section["rows"]} == {"NodePool/batch"}
     assert "valid until 2027-10-01" in rendered_page("report.md.j2", page)
+
+
+# Budgets over a span as JSON, written in parts: the same text as a document written at once.
+
+START = ticks(NOW)
+PIECES = 700
+
+
+def pieces(count: int) -> Iterator[BudgetPieces]:
+    """Of several pools: outcomes that come again and others, text that JSON escapes, instants between two seconds."""
+    often = [BudgetOutcome("a", "Empty", number, number, 0, 1, 12, f'"{number}"\n{{}}') for number in range(3)]
+    made = [
+        often[index % 3] if index % 4 else BudgetOutcome("b", "Drifted", None, None, 0, 0, index, "any")
+        for index in range(count)
+    ]
+    for first in range(0, count, PIECES):
+        outcomes = made[first : first + PIECES]
+        yield BudgetPieces([START + (first + index) * 420_000_001 for index in range(len(outcomes) + 1)], outcomes)
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [
+        {"from": timestamp(instant_of(begin)), "to": timestamp(instant_of(end)), **budget_row(outcome)}
+        for item in pieces(count)
+        for begin, end, outcome in zip(item.edges[:-1], item.edges[1:], item.outcomes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 2000, 2001, 2002, 30_000])
+def test_parts_make_the_document(count: int) -> None:
+    findings = full_plan().findings
+    document = {
+        "schemaVersion": BUDGETS_SCHEMA,
+        "now": timestamp(NOW),
+        "budgets": rows(count),
+        "findings": [finding_row(finding) for finding in findings],
+    }
+    parts = list(budget_spans_json(pieces(count), now=NOW, findings=findings))
+    assert "".join(parts) == to_json(document)
+    assert max(map(len, parts)) < 2_000_000
+
+
+def test_rows_are_asked_for_as_they_are_written() -> None:
+    asked = []
+
+    def counted() -> Iterator[BudgetPieces]:
+        for item in pieces(10_000):
+            asked.append(item)
+            yield item
+
+    next(budget_spans_json(counted(), now=NOW))
+    assert len(asked) == 1
