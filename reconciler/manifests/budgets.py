@@ -119,8 +119,6 @@ class _Budget:
     is_share: bool
     reasons: frozenset[str]
     open: Edges | None
-    has_schedule: bool
-    names_reasons: bool
 
     @property
     def is_always_open(self) -> bool:
@@ -155,7 +153,7 @@ def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Bud
     if opened is False or budget.get("reasons") == [] or count is None or count > _LARGEST_COUNT:
         return None
     reasons = frozenset(budget.get("reasons") or REASONS)
-    return _Budget(index, count, nodes.endswith("%"), reasons, opened, "schedule" in budget, "reasons" in budget)
+    return _Budget(index, count, nodes.endswith("%"), reasons, opened)
 
 
 def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> Edges | Literal[False] | None:
@@ -224,19 +222,12 @@ def _always_zero(inspection: Inspection, budgets: Sequence[_Budget]) -> bool:
     zeros = [item for item in budgets if item.amount == 0 and item.is_always_open and item.reasons >= set(REASONS)]
     if not zeros or len(budgets) == 1:
         return bool(zeros)
-    zero = zeros[0]
-    words, advice = "has no schedule", "give it schedule and duration"
-    if zero.has_schedule:
-        words, advice = (
-            "is open all the time, one window after the other,",
-            "give it windows that leave time between them",
-        )
-    fewer = "name fewer" if zero.names_reasons else "name its"
     inspection.report(
         codes.ALWAYS_ZERO,
-        zero.path,
-        f"this budget of 0 {words} and counts for every reason, so that no other budget ever allows anything",
-        hint=f"{advice}, or {fewer} reasons; to allow only some windows, write {ALLOW_WINDOWS}",
+        zeros[0].path,
+        "this budget of 0 is open all the time and counts for every reason, so that no other budget ever allows anything",
+        hint="give it schedule and duration that leave time between them, or name fewer reasons; to allow only some windows, "
+        f"write {ALLOW_WINDOWS}",
     )
     return True
 

@@ -193,7 +193,8 @@ class Declared:
         For an object in both, the spec comes from the repository; uid and status come from the cluster. Workloads come from
         the cluster where it has them, since headroom applies none.
         """
-        return Declared(
+        return replace(
+            self,
             buffers=_first(self.buffers, live.buffers, _observed_buffer),
             node_pools=_pools(self.node_pools, live.node_pools),
             workloads=_first(self.workloads, live.workloads, _observed_workload),
@@ -202,14 +203,6 @@ class Declared:
             provisioning_classes=_first(self.provisioning_classes, live.provisioning_classes),
             schedules=_first(self.schedules, live.schedules),
             node_overlays=_first(self.node_overlays, live.node_overlays),
-            manifests=self.manifests,
-            findings=self.findings,
-            broken_files=self.broken_files,
-            broken=self.broken,
-            kept=self.kept,
-            doubtful=self.doubtful,
-            documents=self.documents,
-            dormant=self.dormant,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -13,7 +13,11 @@ from typing import Any, TypeVar
 
 from reconciler.files import read_named_file
 from reconciler.forge import FORGES
+from reconciler.manifests.documents.document import Document
+from reconciler.manifests.documents.load import load_file
+from reconciler.model import codes
 from reconciler.model.errors import Invalid, Misused
+from reconciler.model.findings import Finding
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import abridged
 from reconciler.settings.settings import ClusterSettings, Settings, setting_names
@@ -99,59 +103,21 @@ def _parsed(kind: type[Any], value: object) -> object:
 
 def read_settings_file(path: str) -> Mapping[str, Any]:
     """The file's settings as written. Raises `Misused`, also for a setting that is set twice."""
-    import yaml
-
     try:
-        text = read_named_file(path).decode()
-        _refuse_repeated_keys(path, yaml.compose(text, Loader=yaml.SafeLoader))
-        document = yaml.safe_load(text)
+        items = list(load_file(path, read_named_file(path)))
     except OSError as error:
         raise Misused(
             f"{path}: cannot be read ({error.strerror})", hint="name the config file with --config"
         ) from error
-    except UnicodeDecodeError as error:
-        raise Misused(f"{path}: is not text in UTF-8") from error
-    except RecursionError as error:
-        raise Misused(f"{path}: is nested too deeply") from error
-    except yaml.YAMLError as error:
-        raise Misused(
-            _words(path, error), hint="check indentation (spaces, never tabs) and unclosed brackets"
-        ) from error
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
+    for item in items:
+        if isinstance(item, Finding) and item.code != codes.NOT_AN_OBJECT.name:
+            raise Misused(f"{item.position}: {item.message}", hint=item.hint)
+    documents = [item for item in items if isinstance(item, Document)]
+    if len(documents) < len(items) or len(documents) > 1:
         raise Misused(
             f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
         )
-    return document
-
-
-def _words(path: str, error: Any) -> str:
-    """The message for an error of PyYAML, whose own has another name for the text and a drawing of the position."""
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return f"{path}: is not YAML: {' '.join(str(error).split())}"
-    return f"{path}:{mark.line + 1}:{mark.column + 1}: is not YAML: {error.problem}"
-
-
-def _refuse_repeated_keys(path: str, document: Any) -> None:
-    """Raises for a key that is set twice. YAML parsers silently take the last value. document: PyYAML's node."""
-    seen: set[str] = set()
-    for name, key in _keys(document):
-        if name in seen:
-            raise Misused(f"{path}:{key.start_mark.line + 1}: {key.value} is set twice", hint="remove one of the two")
-        seen.add(name)
-
-
-def _keys(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each key's node with its setting's name, since a name may be spelled in several ways."""
-    if node is None or node.id != "mapping":
-        return
-    for key, value in node.value:
-        name = f"{prefix}{snake(str(key.value))}"
-        yield name, key
-        if not prefix:  # settings are two levels deep
-            yield from _keys(value, f"{name}.")
+    return documents[0].value if documents else {}
 
 
 def snake(key: str) -> str:

@@ -279,7 +279,7 @@ class TreeBuilder:
                     codes.DUPLICATE_KEY,
                     f"{key!r} is given twice, {lines}",
                     *place,
-                    hint="keep one of the two; kubectl would silently take the last",
+                    hint="keep one of the two; other programs silently take the last",
                 )
             written[key] = place
             places[key] = place
