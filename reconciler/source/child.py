@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from time import monotonic
+from typing import IO
 
 _PIECE = 2**16
 _LAST_WORDS = 2**14
@@ -40,111 +41,86 @@ def heard_by(listener: Callable[[], None]) -> Iterator[None]:
 
 
 class OutOfTimeError(Exception):
-    """Git did not finish within the time limit, or was silent for too long."""
+    """Git did not finish within its time, or was silent for too long. seconds: the limit that it exceeded."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class OutputTooLongError(Exception):
     """Git wrote more than the caller can hold."""
 
 
-class Child:
-    """process: just started, the leader of its own group, with pipes for output, errors and, unless None, input. feed: its input.
+def result_of(process: subprocess.Popen[bytes], feed: bytes, *, seconds: float, most: int) -> tuple[int, bytes, bytes]:
+    """The exit status, the output, and the last messages of a process that has just started, with pipes, as the leader of its own group.
 
-    Its error pipe is always drained, since git would block on a full one.
+    feed: its input, if it has a pipe for it. seconds: its time. most: bytes of output. It has ended afterwards in any case, and so have
+    its helpers.
     """
-
-    def __init__(self, process: subprocess.Popen[bytes], feed: bytes = b"") -> None:
-        self._process = process
-        self._selector = selectors.DefaultSelector()
-        self._input = memoryview(feed)
-        self._output = bytearray()
-        self._errors = bytearray()
-        _bind_memory(process.pid)
-        _tell()
-        for pipe in (process.stdout, process.stderr):
-            assert pipe is not None
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ)
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
-            self._selector.register(process.stdin, selectors.EVENT_WRITE)
-
-    @property
-    def errors(self) -> bytes:
-        """The last part of its output on standard error so far."""
-        return bytes(self._errors)
-
-    def output(self, deadline: float, most: int) -> bytes:
-        """All of its output. deadline: of `time.monotonic`. most: in bytes."""
-        while self._pump(deadline, most):
-            pass
-        output, self._output = bytes(self._output), bytearray()
-        return output
-
-    def status(self, deadline: float) -> int:
-        """Waits until it ends by itself; returns its exit status."""
-        try:
-            return self._process.wait(_wait(deadline))
-        except subprocess.TimeoutExpired as error:
-            raise OutOfTimeError from error
-
-    def end(self) -> None:
-        """Ends it and all of its helpers. If it has ended by itself, so have they."""
-        if self._process.returncode is None:
+    _bind_memory(process.pid)
+    _tell()
+    try:
+        deadline = monotonic() + seconds
+        output, errors = _talk(process, memoryview(feed), deadline, most)
+        return process.wait(_wait(deadline)), output, errors
+    except (OutOfTimeError, subprocess.TimeoutExpired) as error:
+        raise OutOfTimeError(seconds if monotonic() >= deadline else SILENCE) from error
+    finally:
+        if process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._wait_for_helpers()
-        self._process.wait()
-        self._selector.close()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+                os.killpg(process.pid, signal.SIGKILL)
+            # The end of the pipes comes once the last process that holds them has ended.
+            with suppress(OutOfTimeError, OutputTooLongError):
+                _talk(process, None, monotonic() + _GONE_WITHIN, 2 * _PIECE)
+        process.wait()
+        for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+            with suppress(OSError):
+                pipe.close()
 
-    def _wait_for_helpers(self) -> None:
-        """Waits for the end of the pipes, which comes once the last process that holds them has ended."""
-        deadline = monotonic() + _GONE_WITHIN
-        self._output.clear()
-        with suppress(OutOfTimeError):
-            while self._pump(deadline, 2 * _PIECE):
-                self._output.clear()
 
-    def _pump(self, deadline: float, most: int) -> bool:
-        """Reads and writes what the pipes allow; False once its output has ended."""
-        if not self._is_writing():
-            return False
-        ready = self._selector.select(_wait(deadline))
-        if not ready:
-            raise OutOfTimeError
-        _tell()
-        for key, _ in ready:
-            if key.fileobj is self._process.stdin:
-                self._send()
-                continue
-            piece = os.read(key.fd, _PIECE)
-            if not piece:
-                self._selector.unregister(key.fileobj)
-            elif key.fileobj is self._process.stdout:
-                self._output += piece
-            else:
-                self._errors = (self._errors + piece)[-_LAST_WORDS:]
-        if len(self._output) > most:
-            raise OutputTooLongError
-        return True
+def _talk(
+    process: subprocess.Popen[bytes], unsent: memoryview | None, deadline: float, most: int
+) -> tuple[bytes, bytes]:
+    """All that it writes until it closes its pipes, while it gets its input (None for no more). Its error pipe is always drained, since
+    git would block on a full one."""
+    output, errors = bytearray(), b""
+    with selectors.DefaultSelector() as selector:
+        for pipe in filter(None, (process.stdout, process.stderr)):
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ)
+        if process.stdin is not None and unsent is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+        while any(key.fileobj is not process.stdin for key in selector.get_map().values()):
+            ready = selector.select(_wait(deadline))
+            if not ready:
+                raise OutOfTimeError(SILENCE)
+            _tell()
+            for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    unsent = _after_sending(process.stdin, unsent or memoryview(b""), selector)
+                elif not (piece := os.read(key.fd, _PIECE)):
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is process.stdout:
+                    output += piece
+                else:
+                    errors = (errors + piece)[-_LAST_WORDS:]
+            if len(output) > most:
+                raise OutputTooLongError
+    return bytes(output), errors
 
-    def _is_writing(self) -> bool:
-        return any(key.fileobj is not self._process.stdin for key in self._selector.get_map().values())
 
-    def _send(self) -> None:
-        assert self._process.stdin is not None
-        try:
-            sent = os.write(self._process.stdin.fileno(), self._input)
-        except BrokenPipeError:
-            sent = len(self._input)  # it has ended; standard error says why
-        self._input = self._input[sent:]
-        if not self._input:
-            self._selector.unregister(self._process.stdin)
-            self._process.stdin.close()
+def _after_sending(pipe: IO[bytes], unsent: memoryview, selector: selectors.BaseSelector) -> memoryview:
+    """What is left to send. The pipe is closed after the last of it."""
+    try:
+        unsent = unsent[os.write(pipe.fileno(), unsent) :]
+    except BrokenPipeError:
+        unsent = unsent[:0]  # it has ended; standard error says why
+    if not unsent:
+        selector.unregister(pipe)
+        pipe.close()
+    return unsent
 
 
 def _tell() -> None:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from time import monotonic
 from types import ModuleType
 
 from reconciler.model.declared import REMOVALS_TRAILER
 from reconciler.model.errors import Stalled
-from reconciler.source.child import MEMORY, SILENCE, Child, OutOfTimeError, OutputTooLongError
+from reconciler.source.child import MEMORY, OutOfTimeError, OutputTooLongError, result_of
 from reconciler.source.credentials import Credentials
 
 
@@ -72,7 +70,7 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
         OPERATION_FAILED,
         f"git may use {MEMORY // 2**20:,} MB, and a file of this commit takes more: keep large files elsewhere, or in Git LFS",
     ),
-    (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http, git or file"),
+    (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http or file"),
 )
 
 
@@ -101,7 +99,7 @@ _CONFIG = (
     ("advice.detachedHead", "false"),
     ("pack.threads", "1"),  # each thread would take memory of its own
 )
-NETWORK = "https:http:ssh:git:file"
+NETWORK = "https:http:ssh:file"
 """Allowed transports. `ext` is not among them, since it runs programs."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
@@ -186,24 +184,6 @@ class Commands:
 
     def run(self, *arguments: str, feed: bytes | None = None, most: int = MOST_OUTPUT) -> bytes:
         """The command's output, of this many bytes at most. Raises CommandFailedError, and `Stalled` if git is not installed."""
-        deadline = monotonic() + self.timeout
-        with self._started(*arguments, feed=feed) as child:
-            try:
-                output = child.output(deadline, most)
-                status = child.status(deadline)
-            except OutOfTimeError as error:
-                limit = self.timeout if monotonic() >= deadline else SILENCE
-                raise CommandFailedError(arguments[0], -1, "", timeout=limit) from error
-            except OutputTooLongError as error:
-                words = f"fatal: it writes more than {most // 2**20} MiB"
-                raise TooMuchOutputError(arguments[0], -1, words) from error
-        if status != 0:
-            raise CommandFailedError(arguments[0], status, self._clean(child.errors), output=output)
-        return output
-
-    @contextmanager
-    def _started(self, *arguments: str, feed: bytes | None) -> Iterator[Child]:
-        """A running command, which is ended when the block is left. feed: its input, None for none."""
         git = load_git()
         program = git.Git()
         try:
@@ -216,11 +196,15 @@ class Commands:
             )
         except git.GitCommandNotFound as error:
             raise _no_git() from error
-        child = Child(process.proc, feed or b"")
         try:
-            yield child
-        finally:
-            child.end()
+            status, output, errors = result_of(process.proc, feed or b"", seconds=self.timeout, most=most)
+        except OutOfTimeError as error:
+            raise CommandFailedError(arguments[0], -1, "", timeout=error.seconds) from error
+        except OutputTooLongError as error:
+            raise TooMuchOutputError(arguments[0], -1, f"fatal: it writes more than {most // 2**20} MiB") from error
+        if status != 0:
+            raise CommandFailedError(arguments[0], status, self._clean(errors), output=output)
+        return output
 
     def succeeds(self, *arguments: str) -> bool:
         """Whether the command ends with status 0."""

@@ -19,7 +19,7 @@ _ANY_USER = "x-access-token"
 """GitHub expects this user with an app's token. Other hosts accept any user with a token."""
 _SHORTEST_TOKEN = 20
 """A user of this length without a password is a token (`https://TOKEN@host/…`)."""
-_SCHEMES = ("https", "http", "ssh", "git", "file")
+_SCHEMES = ("https", "http", "ssh", "file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ _PATIENCE = 5
 
 
 class GitSource:
-    """url: https, http, ssh, git or file. revision: branch, tag or full commit name, None for the default branch.
+    """url: https, http, ssh or file. revision: branch, tag or full commit name, None for the default branch.
     scope: the part to read, None for all of it. Thread-safe.
     """
 

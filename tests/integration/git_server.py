@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import socketserver
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -146,26 +145,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name is the base class's
         """Nothing: tests are quiet."""
-
-
-class GitProtocolServer:
-    """Serves the repositories of a folder by `git daemon`, one process for each connection."""
-
-    def __init__(self, folder: Path) -> None:
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                command = ["git", "daemon", "--inetd", "--export-all", f"--base-path={folder}", str(folder)]
-                subprocess.run(command, stdin=self.request, stdout=self.request, stderr=subprocess.DEVNULL, check=False)
-
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self.url = f"git://127.0.0.1:{self._server.server_address[1]}/capacity.git"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()

@@ -20,7 +20,7 @@ from reconciler.source.git import GitSource
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
-from tests.integration.git_server import GitHttpServer, GitProtocolServer
+from tests.integration.git_server import GitHttpServer
 from tests.unit.source.test_commands import processes_with
 
 ONE_POLL = ["info/refs?service=git-upload-pack", "git-upload-pack"]
@@ -150,7 +150,7 @@ def test_rules_that_were_filtered_out_are_brought_over_first(
 @contextmanager
 def limit_of_silence(seconds: float) -> Iterator[None]:
     """For one poll alone: on a slow machine a git that is well may take as long."""
-    with patch("reconciler.source.child.SILENCE", seconds), patch("reconciler.source.commands.SILENCE", seconds):
+    with patch("reconciler.source.child.SILENCE", seconds):
         yield
 
 
@@ -266,11 +266,3 @@ def test_a_token_is_in_no_process_list(server: GitHttpServer, tmp_path: Path, cl
     server.release()
     thread.join()
     assert len(failures) == 1
-
-
-def test_the_git_protocol(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
-    with GitProtocolServer(repository.served) as server:
-        daemon = Daemon(server.url, tmp_path, clock)
-        assert daemon.poll().files == {"pool.yaml": b"one"}
-        repository.push({"pool.yaml": "two"})
-        assert daemon.poll().files == {"pool.yaml": b"two"}

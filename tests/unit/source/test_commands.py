@@ -49,8 +49,7 @@ def test_a_command_that_hangs_is_ended_with_all_of_its_helpers() -> None:
 
 
 def test_a_command_that_is_silent_is_ended_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("child", "commands"):
-        monkeypatch.setattr(f"reconciler.source.{module}.SILENCE", 0.3)
+    monkeypatch.setattr("reconciler.source.child.SILENCE", 0.3)
     with pytest.raises(CommandFailedError) as caught:
         Commands(None, timeout=600).run("-c", "alias.hang=!echo first; sleep 600", "hang")
     assert caught.value.summary == "no answer within 0.3s"
@@ -184,7 +183,14 @@ def test_secrets_are_taken_out_of_a_url(written: str, url: str, username: str, p
 
 
 @pytest.mark.parametrize(
-    "url", ["ext::sh -c touch% /tmp/x", "ext::sh -c x://", "-oProxyCommand=x:y", "ftp://u:hunter2@host/a.git"]
+    "url",
+    [
+        "ext::sh -c touch% /tmp/x",
+        "ext::sh -c x://",
+        "-oProxyCommand=x:y",
+        "ftp://u:hunter2@host/a.git",
+        "git://u:hunter2@host/a.git",
+    ],
 )
 def test_other_transports_are_refused_without_their_secrets(url: str) -> None:
     with pytest.raises(Invalid) as caught:
