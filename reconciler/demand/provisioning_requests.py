@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 from operator import attrgetter
-from statistics import median
 
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.demand.size import (
@@ -63,7 +62,6 @@ from reconciler.requests.life import (
 )
 
 NOT_TOLERATED = "TolerationMissing"
-_LAUNCHES_LOOKED_AT = 20
 _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 
 
@@ -75,7 +73,6 @@ class _Context:
     workloads: Mapping[ObjectRef, Workload]
     absence_of: AbsenceOf
     queued: Mapping[tuple[str, str], int]
-    nodes_take: timedelta | None
     view: ClusterView
     now: datetime
     rules: RequestRules
@@ -101,7 +98,6 @@ def request_demands(
     context = _Context(
         workloads=workload_index(declared.workloads, view.workloads),
         absence_of=declared.absence_of,
-        nodes_take=_nodes_take(view),
         queued={(item.namespace, item.name): item.priority for item in view.queued},
         view=view,
         now=now,
@@ -136,18 +132,6 @@ def _findings(request: ProvisioningRequest, demand: Demand, context: _Context) -
         if request.position is None or template.position is None:  # else it was found when they were read
             message, hint = claims_words(ref)
             yield codes.RESOURCE_CLAIMS.finding(message, request.position, request.ref, field, hint)
-
-
-def _nodes_take(view: ClusterView) -> timedelta | None:
-    """How long it took lately from a NodeClaim to a node that is ready: the median of the newest."""
-    took = [
-        (claim.created, (ready - claim.created).total_seconds())
-        for claim in view.node_claims
-        if claim.created is not None and (ready := claim.since("Initialized")) is not None
-        if claim.condition("Initialized") == "True"
-    ]
-    newest = sorted(took, reverse=True)[:_LAUNCHES_LOOKED_AT]
-    return timedelta(seconds=median(seconds for _, seconds in newest)) if newest else None
 
 
 def _within_quotas(demands: tuple[Demand, ...], quotas: Sequence[ResourceQuota]) -> tuple[Demand, ...]:
@@ -276,7 +260,6 @@ def _state(
         own_pods=context.consumption.waiting(request, most=pods - served),
         booked_for=seconds_of(request.parameter(BOOKED_FOR)) or context.rules.booked_for,
         runs_for=seconds_of(request.parameter(MOST_RUN)),
-        nodes_take=context.nodes_take,
         details=() if (taint := own_taint(request)) is None else ((RESERVED_NODES, taint.value),),
     )
     phase, ends = phase_of(state, context.now, complete=context.view.complete)

@@ -171,8 +171,8 @@ class RequestState:
     deleting: its object has been deleted but still exists.
     ends: set while it is ENDING. status_conditions: those of its object. ignored: in words, parameters without an effect here.
     pods: of all pod sets together. served: how many of its own pods have a node before it is booked. own_pods: those that wait for one.
-    booked_for: how long its capacity is set aside. runs_for: how long nodes made for it live at most. nodes_take: how long nodes took lately
-    until they were ready. details: values for whoever starts its pods, such as the label of its own nodes.
+    booked_for: how long its capacity is set aside. runs_for: how long nodes made for it live at most. details: values for whoever starts its pods, such as the
+    label of its own nodes.
     """
 
     kind: RequestKind
@@ -192,7 +192,6 @@ class RequestState:
     own_pods: tuple[ObjectRef, ...] = ()
     booked_for: timedelta = timedelta(minutes=10)
     runs_for: timedelta | None = None
-    nodes_take: timedelta | None = None
     details: Labels = ()
 
 

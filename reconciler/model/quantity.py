@@ -108,26 +108,14 @@ def _is_in_bytes(resource: str) -> bool:
     return resource in {MEMORY, EPHEMERAL_STORAGE} or resource.startswith("hugepages-")
 
 
-_LARGE_STEPS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40))
-_SOME_CORES = 100
-_MANY_CORES = 10_000
+_MANY = 100_000
 
 
 def readable_amount(resource: str, amount: int) -> str:
-    """An amount for sentences: `"about 99,999,984"`, `"about 2.1Pi"`.
-
-    As `format_amount`, but above 100 CPUs without thousandths, and above 10,000 CPUs or 10Ti rounded."""
-    if resource == CPU and amount > _MANY_CORES * 1000 and amount % 1000:
-        return f"about {amount / 1000:,.0f}"
-    if resource == CPU and amount > _MANY_CORES * 1000:
-        return f"{amount // 1000:,}"
-    if resource == CPU and amount > _SOME_CORES * 1000 and amount % 1000:
-        return f"{amount / 1000:,.3f}".rstrip("0")
-    exact = format_amount(resource, amount)
-    if _is_in_bytes(resource) and amount > 10 * 2**40 and len(exact) > len("1234Pi"):
-        suffix, step = next((suffix, step) for suffix, step in _LARGE_STEPS if amount >= step)
-        return f"about {amount / step:,.1f}{suffix}"
-    return exact
+    """An amount for sentences: as `format_amount`, but above 100 CPUs in whole ones and tenths: `4,968.2`."""
+    if resource == CPU and amount > _MANY:
+        return f"{amount / 1000:,.1f}".removesuffix(".0")
+    return format_amount(resource, amount)
 
 
 @dataclass(frozen=True, slots=True)

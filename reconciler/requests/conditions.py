@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 
 from reconciler.model.conditions import Availability, Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -75,8 +74,8 @@ def no_room(message: str) -> tuple[Condition, Condition]:
     return not_yet(NOT_FOUND, message), available
 
 
-def under_way(record: RequestRecord, there: Availability, state: RequestState, now: datetime) -> Condition:
-    """How far an attempt is, and when its nodes may be ready. That time changes only when it has passed."""
+def under_way(record: RequestRecord, there: Availability, state: RequestState) -> Condition:
+    """How far an attempt is."""
     parts = (
         (state.served, "have a node"),
         (there.ready, "ready"),
@@ -86,19 +85,7 @@ def under_way(record: RequestRecord, there: Availability, state: RequestState, n
         (there.waiting, "exist and wait for a node from Karpenter"),
     )
     words = ", ".join(f"{count:,} {where}" for count, where in parts if count)
-    due = "" if record.began is None or state.nodes_take is None else _due(record.began + state.nodes_take, state, now)
-    return not_yet(UNDER_WAY, f"attempt {record.attempt}: {words}{due}")
-
-
-def _due(ready: datetime, state: RequestState, now: datetime) -> str:
-    if now < ready:
-        return f"; ready at about {ready:%H:%M:%S} UTC, since nodes took {_lately(state)} lately"
-    return f"; nodes took {_lately(state)} lately, and these take longer"
-
-
-def _lately(state: RequestState) -> str:
-    seconds = 0 if state.nodes_take is None else round(state.nodes_take.total_seconds())
-    return format_duration(timedelta(seconds=max(1, seconds)))
+    return not_yet(UNDER_WAY, f"attempt {record.attempt}: {words}")
 
 
 def over_quota(state: RequestState, message: str) -> tuple[Condition, ...]:

@@ -219,7 +219,7 @@ def _tried(demand: Demand, state: RequestState, there: Availability, now: dateti
     elif record.under_way or any(group.count for group in demand.groups):
         if not record.under_way:
             record = record.but(attempt=record.attempt + 1, under_way=True, began=now, retry_at=None)
-        said = conditions.under_way(record, there, state, now)
+        said = conditions.under_way(record, there, state)
     else:
         said = conditions.pods_wait(there)
     return Decision(record, conditions.merged(state, conditions.accepted(state, said)))

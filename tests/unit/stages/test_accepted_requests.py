@@ -217,20 +217,6 @@ def test_a_check_says_how_many_of_its_pods_have_room() -> None:
     assert message(shop).startswith("at least 3 of 8 pods have room: ")
 
 
-def test_an_attempt_says_when_its_nodes_may_be_ready_once_launches_were_seen() -> None:
-    shop = BatchShop()
-    asked(shop, "first")
-    shop.run()
-    assert message(shop, "first") == "attempt 1: 3 on nodes on their way"
-    shop.settle()
-    asked(shop, "second", 9)
-    began = shop.sandbox.clock.now()
-    shop.run()
-    due = began + timedelta(seconds=5)
-    assert f"; ready at about {due:%H:%M}" in message(shop, "second")
-    assert "since nodes took " in message(shop, "second")
-
-
 RESERVE: Any = {"annotations": {"headroom.dev/reserve": "true"}}
 
 

@@ -52,12 +52,12 @@ def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     assert reason == UnplacedReason(Cause.NODE_POOL_LABELS, 1, f"NodePool general: {words}")
 
 
-def test_what_nobody_could_ever_hold_is_rounded() -> None:
+def test_what_nobody_could_ever_hold() -> None:
     wanted = demand(count=1, pod_shape=shape("99999999900m", "2199023255552Mi"))
 
     (reason,) = reasons(wanted)
 
-    lacking = "99,999,984 CPU and about 2.0Ei memory"
+    lacking = "99,999,984 CPU and 2199023190026Mi memory"
     there = "m-16x has 15900m CPU and 65526Mi memory for pods"
     assert reason.example == f"NodePool general: 1 type fits but for {lacking} ({there}), 2 more lack more"
 
