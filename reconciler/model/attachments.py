@@ -12,11 +12,10 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """A PersistentVolume. terms: its required node affinity: one must hold; () allows every node. labels: those for zone and region."""
+    """A PersistentVolume. terms: its required node affinity: one must hold; () allows every node."""
 
     name: str
     terms: tuple[NodeSelectorTerm, ...] = ()
-    labels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,13 +99,8 @@ def _expression_words(item: Requirement) -> str:
 
 
 def place_words(places: Iterable[NodeSelectorTerm]) -> str:
-    """`where topology.kubernetes.io/zone=zone-a`. Alternatives that only ask for the absence of labels are left out."""
-    found = [_place_words(place) for place in places if not is_nowhere(place)]
-    return listed(dict.fromkeys(found), "or")
-
-
-def is_nowhere(place: NodeSelectorTerm) -> bool:
-    return not place.fields and all(item.operator is Operator.DOES_NOT_EXIST for item in place.expressions)
+    """`where topology.kubernetes.io/zone=zone-a or on node-1`."""
+    return listed(dict.fromkeys(map(_place_words, places)), "or")
 
 
 def _place_words(place: NodeSelectorTerm) -> str:

@@ -18,7 +18,7 @@ from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Requirement
 from tests.builders import manifest
 from tests.e2e.world_documents import node_name
-from tests.properties.wide_volumes import DISKS, LABELS, REACHES
+from tests.properties.wide_volumes import DISKS, REACHES
 from tests.unit.placement.worlds import World, worlds
 
 CLASSES = (StorageClass("at-once", DISKS), StorageClass("disks", DISKS, waits=True))
@@ -39,7 +39,6 @@ def worlds_with_volumes(draw: st.DrawFn) -> World:
         PersistentVolume(
             f"pv-{name}",
             terms=draw(st.sampled_from(REACHES)),
-            labels=draw(st.sampled_from(LABELS)),
         )
         for name in NAMES
     )
@@ -93,7 +92,7 @@ def _volume_document(world: str, item: PersistentVolume) -> Document:
     }
     if item.terms:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [_term(world, term) for term in item.terms]}}
-    return manifest("v1", "PersistentVolume", f"{world}-{item.name}", metadata={"labels": dict(item.labels)}, spec=spec)
+    return manifest("v1", "PersistentVolume", f"{world}-{item.name}", spec=spec)
 
 
 def _term(world: str, term: NodeSelectorTerm) -> Document:

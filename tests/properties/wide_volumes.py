@@ -46,14 +46,12 @@ REACHES = (
 SOUND = ("bound", "bound", "waiting")
 ANY = ("bound", "bound", "bound", "waiting", "waiting", "odd", "gone")
 """States of claims: those that a pod can be placed with, and all of them."""
-LABELS = ((), (), (), ((ZONE_LABEL, "zone-b"),), ((ZONE_LABEL, "zone-a__zone-c"),))
 
 
 def _volume(draw: st.DrawFn, name: str, states: tuple[str, ...] = ANY) -> PersistentVolume:
     return PersistentVolume(
         name,
         terms=draw(sampled_from(REACHES[:4] if states == SOUND else REACHES)),
-        labels=draw(sampled_from(LABELS)),
     )
 
 

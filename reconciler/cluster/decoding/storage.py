@@ -13,7 +13,6 @@ from reconciler.manifests.pods.pod_shape import node_term_of, toleration_of
 from reconciler.manifests.pods.pod_spec_wire import NodeSelectorWire, Quantities, TolerationWire, Wire
 from reconciler.model.attachments import PersistentVolume, StorageClass, VolumeClaim
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import REGION_LABEL, ZONE_LABEL
 from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
@@ -22,9 +21,6 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """On a claim: the node of its first pod, for which its volume is provisioned."""
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-_OLDER_ZONE, _OLDER_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
-PLACE_LABELS = (ZONE_LABEL, REGION_LABEL, _OLDER_ZONE, _OLDER_REGION)
-"""Labels of a volume that a node must match (kube-scheduler's plugin VolumeZone)."""
 
 
 class _VolumeAffinityWire(Wire, frozen=True):
@@ -91,13 +87,11 @@ def persistent_volume(_resource: Resource, volume: VolumeWire, _data: Any) -> Pe
     """Raises `Invalid`."""
     spec = volume.spec
     required = spec.node_affinity.required if spec.node_affinity is not None else None
-    labels = volume.metadata.labels or {}
     return PersistentVolume(
         name=volume.metadata.name,
         terms=tuple(node_term_of(term) for term in (required.node_selector_terms or ()))
         if required is not None
         else (),
-        labels=tuple((key, labels[key]) for key in PLACE_LABELS if key in labels),
     )
 
 

@@ -1,4 +1,4 @@
-"""Volumes: where pods can reach theirs, as kube-scheduler's plugins VolumeBinding and VolumeZone judge.
+"""Volumes: where pods can reach theirs, as kube-scheduler's plugin VolumeBinding judges.
 
 Pods with resource claims may be nowhere, since nobody looks at devices.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reconciler.model.attachments import NO_PROVISIONER, PersistentVolume, Storage, VolumeClaim
+from reconciler.model.attachments import NO_PROVISIONER, Storage, VolumeClaim
 from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.requirements import Operator, Requirement
 from reconciler.placement.checker.checked_nodes import CheckedNode
-from reconciler.placement.checker.node_rules import surely_holds, term_holds
+from reconciler.placement.checker.node_rules import term_holds
 
 
 class CheckedVolumes:
@@ -34,7 +33,7 @@ class CheckedVolumes:
                 yield f"{words} does not exist"
             elif claim.volume:
                 volume = self._volumes.get(claim.volume)
-                if volume is None or not claim.bound or not _is_reached(node, volume):
+                if volume is None or not claim.bound or not _meets_any(node, volume.terms):
                     yield f"the volume of {words} cannot be had there"
             elif not self._can_be_made(node, claim):
                 yield f"no volume for {words} can be had there"
@@ -47,16 +46,6 @@ class CheckedVolumes:
         # Until the volume exists, VolumeBinding allows pods of the claim on no other node than the selected one.
         selected = not claim.selected_node or (node.exists and node.name == claim.selected_node)
         return selected and _meets_any(node, found.topologies)
-
-
-def _is_reached(node: CheckedNode, volume: PersistentVolume) -> bool:
-    """Whether the node meets the volume's node affinity and zone labels. A node without any of these labels does (VolumeZone)."""
-    if not _meets_any(node, volume.terms):
-        return False
-    if all(node.values(key) == {None} for key, _ in volume.labels):
-        return True
-    zones = [Requirement(key, Operator.IN, tuple(value.split("__"))) for key, value in volume.labels]
-    return all(surely_holds(node, item) for item in zones)
 
 
 def _meets_any(node: CheckedNode, terms: Sequence[NodeSelectorTerm]) -> bool:

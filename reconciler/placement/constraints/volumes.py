@@ -1,9 +1,9 @@
 """Volumes of pods, judged before anything is placed: where they allow a pod to be, or the reason why it can be nowhere.
 
-They become node requirements of the pods' shapes. Only pending pods have any. Judged as kube-scheduler's plugins VolumeBinding and VolumeZone
-do. A bound volume restricts the pod to the volume's node affinity and zone. A claim with WaitForFirstConsumer restricts it to where its class
-may provision a volume. Every other claim must be bound first. How many volumes a node attaches is not judged, nor is which pods may share
-one. Resource claims (Dynamic Resource Allocation), which chunks may have too, are not judged either: no node takes their pods.
+They become node requirements of the pods' shapes. Only pending pods have any. Judged as kube-scheduler's plugin VolumeBinding does. A bound
+volume restricts the pod to the volume's node affinity. A claim with WaitForFirstConsumer restricts it to where its class may provision a
+volume. Every other claim must be bound first. How many volumes a node attaches is not judged, nor is which pods may share one, nor zone labels
+of volumes, which have their node affinity beside them since Kubernetes 1.10. Resource claims (Dynamic Resource Allocation), which chunks may have too, are not judged either: no node takes their pods.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from reconciler.placement.problem import Problem
 from reconciler.placement.requirements import Requirements
 
 _MOST_ALTERNATIVES = 256
-_SEVERAL = "__"
-"""Separates the zones in the label of a volume that is in several."""
 ANYWHERE = (NodeSelectorTerm(),)
 ATTACHED = "how many volumes a node can attach is not judged"
 
@@ -136,22 +134,7 @@ def claims_of(shape: PodShape) -> list[tuple[str, str]]:
 def _places_of(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
     """The volume's node affinity as alternatives; () for a volume that no node can reach."""
     terms = tuple(term for term in volume.terms if term.expressions or term.fields)
-    if volume.terms and not terms:
-        return ()
-    if not volume.labels:
-        return terms or ANYWHERE
-    return tuple(
-        NodeSelectorTerm((*term.expressions, *place.expressions), term.fields)
-        for term in terms or ANYWHERE
-        for place in _labelled_places(volume)
-    )
-
-
-def _labelled_places(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
-    """The volume's zone and region labels as requirements. A node that has neither label meets them too."""
-    there = tuple(Requirement(key, Operator.IN, tuple(value.split(_SEVERAL))) for key, value in volume.labels)
-    nowhere = tuple(Requirement(key, Operator.DOES_NOT_EXIST) for key, _ in volume.labels)
-    return (NodeSelectorTerm(there), NodeSelectorTerm(nowhere))
+    return terms if volume.terms else ANYWHERE
 
 
 def _together(by_claim: Mapping[str, tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelectorTerm, ...]:

@@ -27,7 +27,7 @@ from reconciler.placement.engine.domains import combinations_of
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.pool_offers import usable
-from reconciler.placement.phrases import asked_at_once, is_nowhere, listed, place_words, selector_words, values_words
+from reconciler.placement.phrases import asked_at_once, listed, place_words, selector_words, values_words
 from reconciler.placement.problem import Problem
 from reconciler.placement.reasons.node_pools import NEAREST, pool_reasons, unused
 from reconciler.placement.requirements import Requirements, Values
@@ -190,13 +190,10 @@ def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
     against = [words for claim, places in shape.attachment_places if (words := _against(shape, claim, places))]
     if against:
         return tuple(UnplacedReason(Cause.VOLUMES, 1, words) for words in against), True
-    where = [(claim, place_words(places)) for claim, places in shape.attachment_places]
-    if len(where) > 1 and all(map(is_nowhere, shape.attachment_terms)):
-        apart = "; ".join(f"{claim} {place}" for claim, place in where)
-        return (
-            UnplacedReason(Cause.VOLUMES, 1, f"its volumes are in places that have no node in common: {apart}"),
-        ), True
-    return tuple(UnplacedReason(Cause.VOLUMES, 1, f"{claim} can be used only {place}") for claim, place in where), False
+    return tuple(
+        UnplacedReason(Cause.VOLUMES, 1, f"{claim} can be used only {place_words(places)}")
+        for claim, places in shape.attachment_places
+    ), False
 
 
 def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) -> str:

@@ -88,7 +88,6 @@ STORAGE = Storage(
         PersistentVolume(
             "pv-1",
             terms=(NodeSelectorTerm((Requirement(ZONE, Operator.IN, ("zone-a",)),)),),
-            labels=((ZONE, "zone-a"),),
         ),
     ),
     (

@@ -54,8 +54,6 @@ LOCAL = StorageClass("gp3", NO_PROVISIONER, waits=True)
         (Storage((PersistentVolume("pv", (NOT_IN_A,)),), (CLAIM,)), NOT_THERE),
         (Storage((PersistentVolume("pv", (NodeSelectorTerm(),)),), (CLAIM,)), NOT_THERE),
         (Storage((PersistentVolume("pv", (ON_TWO,)),), (CLAIM,)), NOT_THERE),
-        (Storage((PersistentVolume("pv", labels=((ZONE_LABEL, "zone-b"),)),), (CLAIM,)), NOT_THERE),
-        (Storage((PersistentVolume("pv", labels=((ZONE_LABEL, "zone-b__zone-c"),)),), (CLAIM,)), NOT_THERE),
         (Storage((), (OPEN_CLAIM,), (replace(WAITING, topologies=(IN_B,)),)), NONE_THERE),
         (Storage((), (OPEN_CLAIM,), (replace(WAITING, waits=False),)), NONE_THERE),
         (Storage((), (OPEN_CLAIM,)), NONE_THERE),
@@ -74,7 +72,6 @@ def test_a_pod_where_its_volume_cannot_be(storage: Storage, sentence: str) -> No
     [
         Storage((PersistentVolume("pv"),), (CLAIM,)),
         Storage((PersistentVolume("pv", (IN_B, NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.EXISTS),)))),), (CLAIM,)),
-        Storage((PersistentVolume("pv", labels=((ZONE_LABEL, "zone-a__zone-b"),)),), (CLAIM,)),
         Storage((), (OPEN_CLAIM,), (WAITING,)),
         Storage((), (replace(OPEN_CLAIM, storage_class=None),), (replace(WAITING, default=True),)),
         Storage((), (replace(OPEN_CLAIM, selected_node="one"),), (WAITING,)),

@@ -95,9 +95,8 @@ def test_a_new_node_is_where_the_volume_can_be(storage: Storage, zone: str) -> N
     [
         (volume("pv", IN_B), (node("near", zone="zone-b"), node("far", zone="zone-a")), "near"),
         (IN_EBS_ZONE, (node("bare", zone="zone-b"), node("driven", zone="zone-b", labels={EBS_ZONE: "zone-b"})), "driven"),
-        (volume("pv", labels=((ZONE_LABEL, "zone-b__zone-c"),)), (node("a", zone="zone-a"), node("c", zone="zone-c")), "c"),
     ],
-    ids=["by its affinity", "the driver's label as it stands", "by its zone label without an affinity"],
+    ids=["by its affinity", "the driver's label as it stands"],
 )  # fmt: skip
 def test_a_pod_goes_to_the_node_that_reaches_its_volume(
     there: PersistentVolume, nodes: tuple[Node, ...], name: str
