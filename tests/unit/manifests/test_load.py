@@ -19,7 +19,7 @@ from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import LONGEST_TEXT, Finding, Severity
+from reconciler.model.findings import LONGEST_TEXT, Code, Finding, Severity
 from reconciler.model.quantity import parse_quantity
 from reconciler.model.refs import SourcePosition, path_text
 
@@ -87,65 +87,47 @@ def test_a_broken_document_spares_those_before_and_after_it() -> None:
     assert finding.position.line in {3, 4}
 
 
-def test_a_tab_is_told_with_its_line() -> None:
-    finding = only_finding("a: 1\nb:\n\tc: 2\n")
-    assert (finding.code, finding.position) == (codes.YAML_SYNTAX.name, SourcePosition("dir/file.yaml", 3, 1))
-    assert (finding.message, finding.hint) == ("a tab where only spaces may be", "indent with spaces")
-    # YAML takes U+2028 for the end of a line.
-    assert only_finding("a:\u2028b:\u2028\tc: 2").code == codes.YAML_SYNTAX.name
-
-
-def test_a_duplicate_key_is_told_with_both_lines() -> None:
-    finding = only_finding("kind: A\nspec:\n  replicas: 1\n  other: 2\n  replicas: 3\n")
-    assert finding.code == codes.DUPLICATE_KEY.name
-    assert finding.message == "'replicas' is given twice, on line 3 and on line 5"
-    assert finding.position == SourcePosition("dir/file.yaml", 5, 3)
-    assert only_finding("spec: {replicas: 1, replicas: 3}\n").message == "'replicas' is given twice, on line 1"
-
-
-def test_keys_that_are_equal_once_they_are_text_are_duplicates() -> None:
-    assert only_finding("1: a\n'1': b\n").code == codes.DUPLICATE_KEY.name
+LAUGHS = [f"a{level}: &a{level} [" + ", ".join([f"*a{level - 1}"] * 10) + "]" for level in range(1, 10)]
+BILLION_LAUGHS = "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *LAUGHS])
+TWICE = "'replicas' is given twice, on line "
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("says", "text", "code", "place", "words"),
     [
-        "kind: NodePool\nname: {{ .Values.name }}\n",
-        "{{- if .Values.on }}\nkind: NodePool\n{{- end }}\n",
-        "a: b\n  {{ c }}: d: e\n",
+        ("a tab", "a: 1\nb:\n\tc: 2\n", codes.YAML_SYNTAX, (3, 1), "a tab where only spaces may be; indent with spaces"),
+        ("a tab after U+2028, which ends a line of YAML", "a:\u2028b:\u2028\tc: 2", codes.YAML_SYNTAX, None, ""),
+        ("a key twice, with both lines", "kind: A\nspec:\n  replicas: 1\n  other: 2\n  replicas: 3\n",
+         codes.DUPLICATE_KEY, (5, 3), TWICE + "3 and on line 5;"),
+        ("a key twice in a line", "spec: {replicas: 1, replicas: 3}\n", codes.DUPLICATE_KEY, None, TWICE + "1;"),
+        ("keys that are equal once they are text", "1: a\n'1': b\n", codes.DUPLICATE_KEY, None, ""),
+        ("a template in a value", "kind: NodePool\nname: {{ .Values.name }}\n", codes.TEMPLATE_NOT_RENDERED, None, "renders"),
+        ("a template around a line", "{{- if .Values.on }}\nkind: NodePool\n{{- end }}\n", codes.TEMPLATE_NOT_RENDERED,
+         None, "renders"),
+        ("a template in a key", "a: b\n  {{ c }}: d: e\n", codes.TEMPLATE_NOT_RENDERED, None, "renders"),
+        ("bytes that are not UTF-8", b"a: 1\nb: \xff\n", codes.NOT_UTF8, (2, 1), ""),
+        ("a control character", "a: 1\nb: \x01\n", codes.YAML_SYNTAX, (2, 1), ""),
+        ("lists in lists beyond the limit", "a: " + "[" * DEEPEST + "]" * DEEPEST, codes.NESTED_TOO_DEEP, None, ""),
+        ("lists in lists without end", "[" * 100_000, codes.NESTED_TOO_DEEP, None, ""),
+        ("a billion laughs", BILLION_LAUGHS, codes.TOO_MANY_ALIASES, None, ""),
+        ("an alias to itself", "a: &a [*a]\n", codes.TOO_MANY_ALIASES, None, ""),
+        ("an alias to nothing", "a: *b\n", codes.YAML_SYNTAX, None, "no anchor"),
+        ("just text", "just text\n", codes.NOT_AN_OBJECT, None, ""),
+        ("a list", "- a\n- b\n", codes.NOT_AN_OBJECT, None, ""),
+        ("a number", "5\n", codes.NOT_AN_OBJECT, None, ""),
     ],
-)
-def test_templates_are_told_from_mere_mistakes(text: str) -> None:
+)  # fmt: skip
+def test_what_is_not_read(
+    says: str, text: str | bytes, code: Code, place: tuple[int, int] | None, words: str
+) -> None:
     finding = only_finding(text)
-    assert finding.code == codes.TEMPLATE_NOT_RENDERED.name
-    assert "renders" in finding.hint
+    assert finding.code == code.name, says
+    assert place is None or finding.position == SourcePosition("dir/file.yaml", *place), says
+    assert words in f"{finding.message}; {finding.hint}", says
 
 
-def test_bytes_that_are_not_utf8() -> None:
-    finding = only_finding(b"a: 1\nb: \xff\n")
-    assert (finding.code, finding.position) == (codes.NOT_UTF8.name, SourcePosition("dir/file.yaml", 2))
-
-
-def test_control_characters_are_told_with_their_line() -> None:
-    finding = only_finding("a: 1\nb: \x01\n")
-    assert (finding.code, finding.position) == (codes.YAML_SYNTAX.name, SourcePosition("dir/file.yaml", 2))
-
-
-def test_nesting_has_a_limit() -> None:
+def test_lists_in_lists_up_to_the_limit_are_read() -> None:
     assert read_text("a: " + "[" * (DEEPEST - 2) + "]" * (DEEPEST - 2))[1] == []
-    assert only_finding("a: " + "[" * DEEPEST + "]" * DEEPEST).code == codes.NESTED_TOO_DEEP.name
-    assert only_finding("[" * 100_000).code == codes.NESTED_TOO_DEEP.name
-
-
-def test_a_billion_laughs_are_refused() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{level}: &a{level} [" + ", ".join([f"*a{level - 1}"] * 10) + "]" for level in range(1, 10)]
-    assert only_finding("\n".join(lines)).code == codes.TOO_MANY_ALIASES.name
-
-
-def test_an_alias_to_itself_and_one_to_nothing() -> None:
-    assert only_finding("a: &a [*a]\n").code == codes.TOO_MANY_ALIASES.name
-    assert "no anchor" in only_finding("a: *b\n").message
 
 
 def test_a_file_has_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +165,6 @@ def test_the_items_of_a_list_are_documents_of_their_own() -> None:
     assert [document.position.line for document in documents] == [4, 7]
     assert documents[0].position_of(("name",)).line == 5
     assert finding.code == codes.WRONG_TYPE.name
-
-
-def test_text_and_lists_are_no_objects() -> None:
-    for text in ("just text\n", "- a\n- b\n", "5\n"):
-        assert only_finding(text).code == codes.NOT_AN_OBJECT.name
 
 
 def test_only_manifests_are_read_and_broken_files_are_named() -> None:
