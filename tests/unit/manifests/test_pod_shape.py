@@ -16,52 +16,41 @@ def container(cpu: str | None = None, **more: Any) -> dict[str, Any]:
     return {"name": "app", **({"resources": {"requests": {"cpu": cpu}}} if cpu else {}), **more}
 
 
-def cpu_of(spec: dict[str, Any]) -> int:
-    return requests_of(pod_spec_from(spec)).get("cpu")
-
-
 def shape(spec: dict[str, Any], **more: Any) -> PodShape:
     return shape_of(pod_spec_from(spec), **{"namespace": "shop", "labels": {}, **more})
 
 
-def test_app_containers_add_up_and_every_pod_takes_one_pod_slot() -> None:
-    requests = requests_of(pod_spec_from({"containers": [container("500m"), container("1")]}))
-    assert requests.quantities() == {"cpu": "1500m", "pods": "1"}
+SIDECAR = container("1", restartPolicy="Always")
+LIMITED = {"requests": {"cpu": "1"}, "limits": {"cpu": "4", "memory": "1Gi"}}
+OF_THE_POD = {"requests": {"cpu": "5"}, "limits": {"memory": "2Gi"}}
 
 
-def test_a_large_init_container_sets_the_request() -> None:
-    assert cpu_of({"initContainers": [container("3"), container("1")], "containers": [container("2")]}) == 3000
-
-
-def test_a_sidecar_runs_beside_the_app_and_beside_later_init_containers() -> None:
-    sidecar = container("1", restartPolicy="Always")
-    assert cpu_of({"initContainers": [sidecar], "containers": [container("2")]}) == 3000
-    assert cpu_of({"initContainers": [sidecar, container("4")], "containers": [container("2")]}) == 5000
-    assert cpu_of({"initContainers": [container("4"), sidecar], "containers": [container("2")]}) == 4000
-
-
-def test_two_sidecars_are_both_there_while_a_later_init_container_runs() -> None:
-    sidecar = container("1", restartPolicy="Always")
-    assert cpu_of({"initContainers": [sidecar, sidecar, container("2")], "containers": [container("1")]}) == 4000
-
-
-def test_a_limit_stands_in_for_an_absent_request_resource_by_resource() -> None:
-    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "4", "memory": "1Gi"}}
-    requests = requests_of(pod_spec_from({"containers": [{"resources": resources}]}))
-    assert requests.quantities() == {"cpu": "1", "memory": "1Gi", "pods": "1"}
-
-
-def test_overhead_comes_on_top() -> None:
-    assert cpu_of({"containers": [container("1")], "overhead": {"cpu": "250m"}}) == 1250
-
-
-def test_pod_level_requests_replace_the_sum_for_the_resources_they_name() -> None:
-    spec = {"containers": [container("1")], "resources": {"requests": {"cpu": "5"}, "limits": {"memory": "2Gi"}}}
-    assert requests_of(pod_spec_from(spec)).quantities() == {"cpu": "5", "memory": "2Gi", "pods": "1"}
-
-
-def test_a_pod_level_limit_yields_to_what_the_containers_ask_for() -> None:
-    assert cpu_of({"containers": [container("1")], "resources": {"limits": {"cpu": "5"}}}) == 1000
+@pytest.mark.parametrize(
+    ("says", "spec", "expected"),
+    [
+        ("containers add up", {"containers": [container("500m"), container("1")]}, {"cpu": "1500m"}),
+        ("a large init container sets the request",
+         {"initContainers": [container("3"), container("1")], "containers": [container("2")]}, {"cpu": "3"}),
+        ("a sidecar runs beside the containers",
+         {"initContainers": [SIDECAR], "containers": [container("2")]}, {"cpu": "3"}),
+        ("and beside later init containers",
+         {"initContainers": [SIDECAR, container("4")], "containers": [container("2")]}, {"cpu": "5"}),
+        ("not beside earlier ones",
+         {"initContainers": [container("4"), SIDECAR], "containers": [container("2")]}, {"cpu": "4"}),
+        ("two sidecars are both there while a later init container runs",
+         {"initContainers": [SIDECAR, SIDECAR, container("2")], "containers": [container("1")]}, {"cpu": "4"}),
+        ("a limit stands in for an absent request, resource by resource",
+         {"containers": [{"resources": LIMITED}]}, {"cpu": "1", "memory": "1Gi"}),
+        ("overhead comes on top", {"containers": [container("1")], "overhead": {"cpu": "250m"}}, {"cpu": "1250m"}),
+        ("the pod's own requests replace the sum for the resources that they name",
+         {"containers": [container("1")], "resources": OF_THE_POD}, {"cpu": "5", "memory": "2Gi"}),
+        ("the pod's own limit yields to what containers ask for",
+         {"containers": [container("1")], "resources": {"limits": {"cpu": "5"}}}, {"cpu": "1"}),
+    ],
+)  # fmt: skip
+def test_what_a_pod_requests(says: str, spec: dict[str, Any], expected: dict[str, str]) -> None:
+    """And one slot for pods."""
+    assert requests_of(pod_spec_from(spec)).quantities() == {**expected, "pods": "1"}, says
 
 
 def test_null_fields_are_absent_fields() -> None:
@@ -71,7 +60,7 @@ def test_null_fields_are_absent_fields() -> None:
 
 def test_a_bad_quantity_names_the_container() -> None:
     with pytest.raises(Invalid, match=r"container app.*'1 core'") as raised:
-        cpu_of({"containers": [container("1 core")]})
+        shape({"containers": [container("1 core")]})
     assert "500m" in raised.value.hint
 
 
