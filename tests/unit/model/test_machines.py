@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from reconciler.model.nodes import NODEPOOL_LABEL, REGISTERED_LABEL, UNREGISTERED_TAINT, Node, NodeClaim
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView, Machine
@@ -21,80 +23,66 @@ def claim(
     return NodeClaim(name, labels, provider_id=provider_id, node_name=node_name, deleting=deleting)
 
 
-def joined(view: ClusterView) -> list[tuple[str | None, str | None]]:
-    """Names of each machine's node and NodeClaim."""
-    return [(_name(machine.node), _name(machine.node_claim)) for machine in view.machines]
+def unregistered(name: str, pool: str = "general") -> Node:
+    """As it joins the cluster: Karpenter has not written on it yet."""
+    young = node(name, pool=None, taints=(Taint(UNREGISTERED_TAINT, "", "NoExecute"),))
+    return replace(young, labels=tuple(sorted((*young.labels, (NODEPOOL_LABEL, pool)))))
 
 
-def _name(item: Node | NodeClaim | None) -> str | None:
-    return None if item is None else item.name
+OF_NODE_1, OF_X = "test://node-1", "test://x"
+NAMELESS = replace(YOUNG, provider_id="")
+TWIN = replace(node("node-2"), provider_id=YOUNG.provider_id)
+GOING = claim("b", provider_id=OF_NODE_1, deleting=True)
+ELSEWHERE = claim("b", provider_id="test://elsewhere")
+REGISTERED = replace(node("node-1"), node_claim_uid="uid-b")
 
 
-def test_a_provider_id_joins_before_there_is_a_node_name() -> None:
-    assert joined(ClusterView(nodes=(YOUNG,), node_claims=(claim(provider_id="test://node-1"),))) == [
-        ("node-1", "claim")
-    ]
+@pytest.mark.parametrize(
+    ("says", "nodes", "node_claims", "machines"),
+    [
+        ("a provider ID joins before there is a node name", [YOUNG], [claim(provider_id=OF_NODE_1)], "node-1=claim"),
+        ("a node name joins where the NodeClaim has no provider ID", [YOUNG], [claim(node_name="node-1")], "node-1=claim"),
+        ("a node name joins where the node has none",
+         [NAMELESS], [claim(provider_id=OF_NODE_1, node_name="node-1")], "node-1=claim"),
+        ("empty provider IDs join nothing", [NAMELESS], [claim("a"), claim("b")], "node-1=- -=a -=b"),
+        ("a node that took over the name of another is another machine",
+         [YOUNG], [claim(provider_id="test://gone", node_name="node-1")], "node-1=- -=claim"),
+        ("the provider ID counts for more than the name", [YOUNG, replace(node("node-2"), provider_id="")],
+         [claim(provider_id=OF_NODE_1, node_name="node-2")], "node-1=claim node-2=-"),
+        ("of two NodeClaims of one node the first by name counts",
+         [YOUNG], [claim("a", provider_id=OF_NODE_1), claim("b", provider_id=OF_NODE_1)], "node-1=a"),
+        ("whichever is told of first",
+         [YOUNG], [claim("b", provider_id=OF_NODE_1), claim("a", provider_id=OF_NODE_1)], "node-1=a"),
+        ("the one being deleted counts: the node goes whatever the other says",
+         [YOUNG], [claim("a", provider_id=OF_NODE_1), GOING], "node-1=b"),
+        ("a match by provider ID counts before one by name", [YOUNG],
+         [claim("a", node_name="node-1", deleting=True), claim("b", provider_id=OF_NODE_1)], "node-1=b"),
+        ("two NodeClaims without a node that share a provider ID are one machine",
+         [], [claim("a", provider_id=OF_X), claim("b", provider_id=OF_X)], "-=a"),
+        ("of these too the one being deleted counts",
+         [], [claim("a", provider_id=OF_X), claim("b", provider_id=OF_X, deleting=True)], "-=b"),
+        ("of two nodes of one provider ID the named one has the NodeClaim",
+         [YOUNG, TWIN], [claim(provider_id=OF_NODE_1, node_name="node-2")], "node-1=- node-2=claim"),
+        ("and the first where none is named", [YOUNG, TWIN], [claim(provider_id=OF_NODE_1)], "node-1=claim node-2=-"),
+        ("machines are nodes by name and then NodeClaims by name", [node("b"), node("a")],
+         [claim("d"), claim("c"), claim("e", node_name="a")], "a=e b=- -=c -=d"),
+        ("a node that is seen before its NodeClaim tells of a launch is no second machine",
+         [unregistered("node-1")], [claim("a"), claim("b")], "-=a -=b"),
+        ("an unregistered node that came of no NodeClaim there is counts by itself",
+         [unregistered("node-1"), unregistered("node-2"), unregistered("node-3", pool="batch")],
+         [claim("a"), ELSEWHERE], "node-2=- node-3=- -=a -=b"),
+        ("a registered node is joined by its owner until the NodeClaim tells of its launch",
+         [REGISTERED], [claim("a"), replace(claim("b"), uid="uid-b")], "node-1=b -=a"),
+    ],
+)  # fmt: skip
+def test_which_machines_there_are(says: str, nodes: list[Node], node_claims: list[NodeClaim], machines: str) -> None:
+    """machines: the names of each one's node and NodeClaim."""
+    found = ClusterView(nodes=tuple(nodes), node_claims=tuple(node_claims)).machines
+    assert " ".join(f"{_name(item.node)}={_name(item.node_claim)}" for item in found) == machines, says
 
 
-def test_a_node_name_joins_where_either_has_no_provider_id() -> None:
-    nameless = replace(YOUNG, provider_id="")
-    assert joined(ClusterView(nodes=(YOUNG,), node_claims=(claim(node_name="node-1"),))) == [("node-1", "claim")]
-    named = claim(provider_id="test://node-1", node_name="node-1")
-    assert joined(ClusterView(nodes=(nameless,), node_claims=(named,))) == [("node-1", "claim")]
-
-
-def test_empty_provider_ids_join_nothing() -> None:
-    view = ClusterView(nodes=(replace(YOUNG, provider_id=""),), node_claims=(claim("a"), claim("b")))
-    assert joined(view) == [("node-1", None), (None, "a"), (None, "b")]
-
-
-def test_a_node_that_took_over_the_name_of_another_is_another_machine() -> None:
-    view = ClusterView(nodes=(YOUNG,), node_claims=(claim(provider_id="test://gone", node_name="node-1"),))
-    assert joined(view) == [("node-1", None), (None, "claim")]
-
-
-def test_the_provider_id_counts_for_more_than_the_name() -> None:
-    nameless = replace(node("node-2"), provider_id="")
-    view = ClusterView(nodes=(YOUNG, nameless), node_claims=(claim(provider_id="test://node-1", node_name="node-2"),))
-    assert joined(view) == [("node-1", "claim"), ("node-2", None)]
-
-
-def test_of_two_node_claims_of_one_node_one_counts() -> None:
-    first, second = claim("a", provider_id="test://node-1"), claim("b", provider_id="test://node-1")
-    assert joined(ClusterView(nodes=(YOUNG,), node_claims=(first, second))) == [("node-1", "a")]
-    assert joined(ClusterView(nodes=(YOUNG,), node_claims=(second, first))) == [("node-1", "a")]
-
-
-def test_of_two_node_claims_of_one_node_the_one_being_deleted_counts() -> None:
-    """It takes the machine along, so that the node goes whatever the other says."""
-    going = claim("b", provider_id="test://node-1", deleting=True)
-    view = ClusterView(nodes=(YOUNG,), node_claims=(claim("a", provider_id="test://node-1"), going))
-    assert joined(view) == [("node-1", "b")]
-
-
-def test_a_match_by_provider_id_counts_before_one_by_name() -> None:
-    by_name, by_provider_id = claim("a", node_name="node-1", deleting=True), claim("b", provider_id="test://node-1")
-    assert joined(ClusterView(nodes=(YOUNG,), node_claims=(by_name, by_provider_id))) == [("node-1", "b")]
-
-
-def test_two_node_claims_without_a_node_that_share_a_provider_id_are_one_machine() -> None:
-    going = claim("b", provider_id="test://x", deleting=True)
-    assert joined(ClusterView(node_claims=(claim("a", provider_id="test://x"), going))) == [(None, "b")]
-    kept = (claim("a", provider_id="test://x"), claim("b", provider_id="test://x"))
-    assert joined(ClusterView(node_claims=kept)) == [(None, "a")]
-
-
-def test_of_two_nodes_of_one_provider_id_the_named_one_has_the_node_claim() -> None:
-    nodes = (YOUNG, replace(node("node-2"), provider_id=YOUNG.provider_id))
-    named = claim(provider_id="test://node-1", node_name="node-2")
-    assert joined(ClusterView(nodes=nodes, node_claims=(named,))) == [("node-1", None), ("node-2", "claim")]
-    unnamed = claim(provider_id="test://node-1")
-    assert joined(ClusterView(nodes=nodes, node_claims=(unnamed,))) == [("node-1", "claim"), ("node-2", None)]
-
-
-def test_machines_are_nodes_by_name_and_then_node_claims_by_name() -> None:
-    view = ClusterView(nodes=(node("b"), node("a")), node_claims=(claim("d"), claim("c"), claim("e", node_name="a")))
-    assert joined(view) == [("a", "e"), ("b", None), (None, "c"), (None, "d")]
+def _name(item: Node | NodeClaim | None) -> str:
+    return "-" if item is None else item.name
 
 
 def test_machines_are_joined_once_for_each_view() -> None:
@@ -134,27 +122,3 @@ def test_a_node_is_registered_once_any_sign_of_it_is_there() -> None:
     ):
         (machine,) = ClusterView(nodes=(there,), node_claims=(claimed,)).machines
         assert not machine.awaits_registration
-
-
-def unregistered(name: str, pool: str = "general") -> Node:
-    """As it joins the cluster: Karpenter has not written on it yet."""
-    young = node(name, pool=None, taints=(Taint(UNREGISTERED_TAINT, "", "NoExecute"),))
-    return replace(young, labels=tuple(sorted((*young.labels, (NODEPOOL_LABEL, pool)))))
-
-
-def test_a_node_that_is_seen_before_its_node_claim_tells_of_a_launch_is_no_second_machine() -> None:
-    view = ClusterView(nodes=(unregistered("node-1"),), node_claims=(claim("a"), claim("b")))
-    assert joined(view) == [(None, "a"), (None, "b")]
-
-
-def test_an_unregistered_node_that_came_of_no_node_claim_there_is_counts_by_itself() -> None:
-    launched = claim("b", provider_id="test://elsewhere")
-    nodes = (unregistered("node-1"), unregistered("node-2"), unregistered("node-3", pool="batch"))
-    view = ClusterView(nodes=nodes, node_claims=(claim("a"), launched))
-    assert joined(view) == [("node-2", None), ("node-3", None), (None, "a"), (None, "b")]
-
-
-def test_a_registered_node_is_joined_by_its_owner_until_the_node_claim_tells_of_its_launch() -> None:
-    registered = replace(node("node-1"), node_claim_uid="uid-b")
-    view = ClusterView(nodes=(registered,), node_claims=(claim("a"), replace(claim("b"), uid="uid-b")))
-    assert joined(view) == [("node-1", "b"), (None, "a")]
