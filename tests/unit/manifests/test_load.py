@@ -117,9 +117,7 @@ TWICE = "'replicas' is given twice, on line "
         ("a number", "5\n", codes.NOT_AN_OBJECT, None, ""),
     ],
 )  # fmt: skip
-def test_what_is_not_read(
-    says: str, text: str | bytes, code: Code, place: tuple[int, int] | None, words: str
-) -> None:
+def test_what_is_not_read(says: str, text: str | bytes, code: Code, place: tuple[int, int] | None, words: str) -> None:
     finding = only_finding(text)
     assert finding.code == code.name, says
     assert place is None or finding.position == SourcePosition("dir/file.yaml", *place), says

@@ -80,15 +80,11 @@ def test_a_type_without_a_price_is_listed_where_minvalues_ask_for_it() -> None:
     assert not node.price_known
 
 
-def test_a_price_that_an_overlay_tells_is_known() -> None:
-    (node,) = placed((unpriced(SMALL), at_price(LARGE, 0.2)), price="0.15").planned
+def test_a_price_that_an_overlay_tells_is_known_and_not_said_to_be_missing() -> None:
+    found = placed((unpriced(SMALL), at_price(LARGE, 0.2)), price="0.15")
+    assert not [item for item in found.assumptions if "price" in item and "overlay" not in item]
+    (node,) = found.planned
     assert (node.instance_types, node.price, node.price_known) == (("m-4x", "m-64x"), 0.15, True)
-
-
-def test_a_price_that_an_overlay_tells_is_not_said_to_be_missing() -> None:
-    assert not any(
-        "price" in item for item in placed((unpriced(SMALL), LARGE), price="0.15").assumptions if "overlay" not in item
-    )
 
 
 def test_a_type_that_no_pool_may_buy_is_not_spoken_of() -> None:
@@ -114,10 +110,3 @@ def test_an_unknown_price_is_named_and_not_counted() -> None:
     plan = make_plan(Facts(now, effective=effective, demands=demands, placement=found, instance_types=types))
     assert plan.cost.per_hour_after == 0
     assert any(plan.node_claims.create[0].name in note for note in plan.cost.assumptions)
-
-
-def test_known_prices_are_as_before() -> None:
-    found = place(Problem(ClusterView(), (node_pool(),), (SMALL, LARGE), (demand(count=3),)))
-    (node,) = found.planned
-    assert node.price_known
-    assert node.price == 0.2

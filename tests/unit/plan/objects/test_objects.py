@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.changes import Action, Drift, FieldChange, ObjectChange
+from reconciler.model.changes import Action, Drift, FieldChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -205,31 +205,29 @@ def planned_over(item: DeclaredManifest, live: LiveObject, drift: Drift = Drift.
     return object_changes(Declared(manifests=(item,)), ClusterView(objects={POOL: live}), OWNER, drift)
 
 
-def only_change(plan: ObjectPlan) -> ObjectChange:
-    (change,) = plan.changes
-    return change
+SINCE, DIFFERS = "changed in the cluster since it was applied from pools.yaml", "differs from pools.yaml"
 
 
-@pytest.mark.parametrize("manager", ["kubectl-edit", "kubectl-patch", "kubectl"])
-def test_what_a_person_changed_is_taken_back(manager: str) -> None:
-    change = only_change(planned_over(pool(), changed(pool(), manager, weight=10)))
-    assert change.force
-    assert change.reason == "changed in the cluster since it was applied from pools.yaml"
-
-
-def test_a_field_that_a_controller_took_is_not_fought_over() -> None:
-    assert not only_change(planned_over(pool(), changed(pool(), "weight-controller", weight=10))).force
-
-
-def test_replicas_belong_to_whoever_scales() -> None:
-    assert not only_change(planned_over(pool(), changed(pool(), "kubectl", replicas=9))).force
-
-
-def test_a_new_manifest_takes_nothing_over() -> None:
-    """A conflict over what was never applied is somebody's to settle."""
-    change = only_change(planned_over(pool(weight=60), changed(pool(), "kubectl-edit", weight=10)))
-    assert not change.force
-    assert change.reason == "differs from pools.yaml"
+@pytest.mark.parametrize(
+    ("says", "weight", "manager", "spec", "force", "reason"),
+    [
+        *(("what a person changed is taken back", 50, manager, {"weight": 10}, True, SINCE)
+          for manager in ("kubectl-edit", "kubectl-patch", "kubectl")),
+        ("a field that a controller took is not fought over", 50, "weight-controller", {"weight": 10}, False, ""),
+        ("replicas belong to whoever scales", 50, "kubectl", {"replicas": 9}, False, ""),
+        ("a conflict over what was never applied is somebody's to settle", 60, "kubectl-edit", {"weight": 10}, False, DIFFERS),
+    ],
+)  # fmt: skip
+def test_what_was_changed_since(
+    says: str,
+    weight: int,
+    manager: str,
+    spec: dict[str, int],
+    force: bool,  # noqa: FBT001 - the case
+    reason: str,
+) -> None:
+    (change,) = planned_over(pool(weight), changed(pool(), manager, **spec)).changes
+    assert (change.force, reason or change.reason) == (force, change.reason), says
 
 
 @pytest.mark.parametrize("by_annotation", [True, False])
