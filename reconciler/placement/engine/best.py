@@ -4,14 +4,14 @@ Chunks are placed in their order, without looking back (see `pack.py`). Now and 
 another order or zone would do better. If few chunks move, every other way is tried (see `exhaustive_search.py`); if some more do,
 other orders are. The first of equal answers wins. Large placements are made once, so they pay nothing for this.
 
-Chunks without any place must not make the rest dearer by their number. So the rest is searched once more without them. In all orders
+Chunks without any place must not make the rest dearer by their number. So the rest is searched without them. In all orders
 demands that are placed as a whole stay together. So do pending pods, whose order is kube-scheduler's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, permutations, product
 
@@ -22,7 +22,6 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
-    Destination,
     Search,
     least_price,
     least_rates,
@@ -48,85 +47,49 @@ def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLEN
     """Places all batches; returns how many chunks of each found no place, by batch number (those with some).
 
     most_price: of new nodes, in billionths of a USD an hour. No other way that costs more is tried."""
-    saved = state.save()
-    missing, moving = _place_best_of(state, batches, most_price)
-    refused = {
-        batch.number: batch.count for batch in batches if not batch.waits and missing.get(batch.number) == batch.count
-    }
-    rest = [batch for batch in batches if batch.number not in refused]
-    if not rest or _bounds_passed(moving - sum(refused.values())) == _bounds_passed(moving):
-        return missing
-    if len(rest) * (state.base + state.planned.count) > MOST_PAIRS:
-        return missing
-    known = score_of(state, batches, missing)
-    state.start_again(saved)
-    without, _ = _place_best_of(state, rest, most_price)
-    # The others may be packed tighter now and leave room for these.
-    found = Packer(state, batches).place_rest(without | refused)
-    if score_of(state, batches, found) <= known:
-        return found
-    state.start_again(saved)
-    missing, _ = _place_best_of(state, batches, most_price)
-    return missing
-
-
-def _bounds_passed(moving: int) -> int:
-    """How many of the bounds above this many moving chunks exceed; less is tried with each."""
-    return sum(moving > bound for bound in (MOST_CHUNKS, MOST_ORDERED))
-
-
-def _place_best_of(state: State, batches: Sequence[Batch], most_price: int) -> tuple[dict[int, int], int]:
-    """The answer of `place_best`, and how many chunks did not stay where they were."""
-    packer = Packer(state, batches)
-    saved = state.save()
+    packer, saved = Packer(state, batches), state.save()
     missing = packer.place_all()
-    bins = state.base + state.planned.count
+    refused = _refused(batches, missing)
+    bins, moving = state.base + state.planned.count, packer.moving - sum(refused.values())
+    if moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS:
+        return missing
     # Preferences are given up in a fixed order, which price must not change.
-    if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
-        return missing, packer.moving
+    if any(item.preferences for item in batches if item.number not in refused):
+        return missing
     if not missing and not state.planned.count:
-        return missing, packer.moving
-    moving = packer.moving
-    known = score_of(state, batches, missing)
+        return missing
+    known, chosen = score_of(state, batches, missing), batches
     known = replace(known, price=min(known.price, most_price + 1))
     state.start_again(saved)
     left = packer.place_settled()
-    chosen: Sequence[Batch] = batches
+    by_number = {item.number: item for item in batches}
+    if sum(left.values()) > MOST_CHUNKS or state.base > MOST_BINS:
+        if missing or least_price(state, by_number, left, least_rates(state)) <= most_price:
+            for order in other_orders(state, batches, missing):
+                state.start_again(saved)
+                found = Packer(state, order).place_all()
+                if (score := score_of(state, batches, found)) < known:
+                    known, chosen, missing = score, order, found
+        refused = _refused(batches, missing)
+        state.start_again(saved)
+        left = {number: count for number, count in packer.place_settled().items() if number not in refused}
+        packer.unplaced |= refused
     if sum(left.values()) <= MOST_CHUNKS and state.base <= MOST_BINS:
         most_ways = MOST_WAYS if most_price == PLENTY else MOST_WAYS_OF_TRIALS
         search = Search(state, packer, batches, better_than=known, most_ways=most_ways)
         steps = search.best(left)
         if steps is not None:
-            return _carried_out(state, steps, search, packer), moving
-    elif sum(left.values()) <= MOST_ORDERED and (
-        missing or least_price(state, {item.number: item for item in batches}, left, least_rates(state)) <= most_price
-    ):
-        for order in other_orders(state, batches, missing):
-            state.start_again(saved)
-            found = score_of(state, batches, Packer(state, order).place_all())
-            if found < known:
-                known, chosen = found, order
+            for step in steps:
+                step.take(state)
+            # The search always expects one more host; the packer knows when none can be made.
+            return packer.place_rest(search.missing) if search.missing else {}
     state.start_again(saved)
-    packer = Packer(state, chosen)
-    return _with_the_last(state, packer, batches, packer.place_all()), moving
+    return Packer(state, chosen).place_all()
 
 
-def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int]) -> dict[int, int]:
-    """Tries every way for the few chunks that found no place, with all others where they are now, as the next pass would."""
-    waiting = {batch.number for batch in batches if batch.waits}
-    left = {number: count for number, count in missing.items() if number not in waiting}
-    if not 0 < sum(left.values()) <= MOST_CHUNKS or state.base + state.planned.count > MOST_BINS:
-        return missing
-    search = Search(state, packer, batches, better_than=score_of(state, batches, missing))
-    steps = search.best(left)
-    return missing if steps is None else _carried_out(state, steps, search, packer)
-
-
-def _carried_out(state: State, steps: Sequence[Destination], search: Search, packer: Packer) -> dict[int, int]:
-    """Applies the steps. The search always expects one more host; the packer knows when none can be made."""
-    for step in steps:
-        step.take(state)
-    return packer.place_rest(search.missing) if search.missing else {}
+def _refused(batches: Sequence[Batch], missing: Mapping[int, int]) -> dict[int, int]:
+    """The chunks of those batches of which nothing has a place, by batch number."""
+    return {item.number: item.count for item in batches if not item.waits and missing.get(item.number) == item.count}
 
 
 def other_orders(state: State, batches: Sequence[Batch], missing: Collection[int]) -> Iterator[list[Batch]]:

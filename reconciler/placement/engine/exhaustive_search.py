@@ -21,8 +21,8 @@ from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Combination, combinations_of, expect_planned
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.open import (
+    add,
     empty_node,
-    grow,
     growable,
     most_on_new,
     most_with_minimums,
@@ -52,14 +52,10 @@ class Destination:
 
     def take(self, state: State) -> None:
         """Places one chunk."""
-        batch, index = self.batch, self.bin - state.base
         if self.template is None:
-            state.add_existing(batch, self.bin, 1)
-        elif index < state.planned.count:
-            grow(state, batch, index, self.template, 1)
+            state.add_existing(self.batch, self.bin, 1)
         else:
-            state.open_planned(batch, self.template, (1,))
-            state.charge(self.template.offers.pool.name, state.charged(index))
+            add(state, self.batch, self.bin - state.base, self.template, 1)
 
 
 def destinations_of(
@@ -240,7 +236,8 @@ class Search:
         self._rates = least_rates(state)
         self._cheapest = min((int(offers.prices.min()) for offers in state.offers if len(offers.prices)), default=0)
         """The price of the cheapest node that can be bought."""
-        self._without = packer.unplaced
+        self._without = dict(packer.unplaced)
+        self._fewest = score_of(state, batches, self._without).missing
         self._seen: set[tuple[object, ...]] = set()
 
     def best(self, left: dict[int, int]) -> list[Destination] | None:
@@ -322,7 +319,7 @@ class Search:
         return not self._constraint_sets[batch.number].rules and not self._state.topology.counts_of(batch.needs)
 
     def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
-        if any(self._best.missing):
+        if self._best.missing != self._fewest:
             return False
         price = self._state.planned.total_price + extra
         return max(price, least_price(self._state, self._by_number, left, self._rates)) >= self._best.price

@@ -7,12 +7,9 @@ chunks, then by the pool's name, then by the type's. A planned node is made larg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 
-from reconciler.model.quantity import Resources
 from reconciler.placement.arrays import (
     COUNTS,
     KEPT,
@@ -26,12 +23,13 @@ from reconciler.placement.arrays import (
     Numbers,
 )
 from reconciler.placement.batches import Batch, RelaxationStep
+from reconciler.placement.constraints.limits import NOTHING
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.fill import Task, host_caps, rule_caps
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
-from reconciler.placement.offers.node_templates import Compatibility, Joining, NodeTemplate, net_prices
+from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate, net_prices
 from reconciler.placement.requirements import Mask
 
 
@@ -158,27 +156,20 @@ def _single(options: SizeOptions, count: int) -> Mix:
 def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
     """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
     placed = 0
-    for place, alike in groupby(mix, key=itemgetter(0)):
-        amounts = [amount for _, amount in alike]
+    for place, amount in mix:
         instance_type = int(options.types[place])
         pool = int(state.templates.pool_of[instance_type])
         offers = state.offers[pool]
-        if pool not in state.limited:
-            state.open_planned(task.batch, empty_node(state, pool, options.compatibility), amounts, instance_type)
-            placed += sum(amounts)
-            continue
         capacity = offers.capacities[instance_type - state.templates.type_base[pool]]
-        for amount in amounts:
-            if state.limits.shortage(offers.pool.name, capacity) is not None:
-                return placed
-            template = empty_node(state, pool, options.compatibility)
-            held = most_on_new(template, task.batch, amount)
-            if held:
-                state.open_planned(task.batch, template, (held,), instance_type)
-                state.charge(offers.pool.name, state.charged(state.planned.count - 1))
-                placed += held
-            if held < amount:
-                return placed
+        if state.limits.shortage(offers.pool.name, capacity) is not None:
+            break
+        template = empty_node(state, pool, options.compatibility)
+        held = most_on_new(template, task.batch, amount)
+        if held:
+            add(state, task.batch, state.planned.count, template, held, instance_type)
+            placed += held
+        if held < amount:
+            break
     return placed
 
 
@@ -206,18 +197,12 @@ def _empty_node(state: State, pool: int, compatibility: Compatibility, fits: Mas
     return state.templates.get(pool, rows, own, compatibility.wanted, compatibility.own_taint)
 
 
-def grow(
-    state: State, batch: Batch, index: int, template: NodeTemplate, amount: int, instance_type: int = KEPT
-) -> None:
-    """Adds chunks to a planned node, and charges the pool for the larger node in place of the smaller one."""
-    before = state.charged(index)
-    state.add_planned(batch, template, (index,), (amount,), instance_type)
-    charge_growth(state, index, before)
-
-
-def charge_growth(state: State, index: int, before: Resources) -> None:
-    """Charges the pool for what a node is now, in place of the charge `before`."""
-    state.charge(state.planned.of(index).offers.pool.name, state.charged(index), before, nodes=0)
+def add(state: State, batch: Batch, index: int, template: NodeTemplate, amount: int, instance_type: int = KEPT) -> None:
+    """Adds chunks to a planned node, or to a new one after the last, and charges the pool for what it is now in place of what it was."""
+    is_new = index == state.planned.count
+    before = NOTHING if is_new else state.charged(index)
+    state.add_planned(batch, template, index, amount, instance_type)
+    state.charge(template.offers.pool.name, state.charged(index), before, nodes=int(is_new))
 
 
 def enlarge(
@@ -230,7 +215,7 @@ def enlarge(
     planned, batch = state.planned, task.batch
     if not planned.count:
         return 0
-    joined = within_pools(state, joining(state, task, relaxation).joined(), pools)
+    joined = within_pools(state, joining(state, task, relaxation)[0], pools)
     limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
     planned.least[:] = 0
@@ -253,7 +238,7 @@ def enlarge(
         template = growable(state, index, template)
     amount = most_with_minimums(state, template, index, batch, chunks)
     if amount:
-        grow(state, batch, index, template, amount, instance_type)
+        add(state, batch, index, template, amount, instance_type)
     return amount
 
 
@@ -264,16 +249,21 @@ def _arrays(state: State, task: Task) -> tuple[NodeArrays, ChunkArrays, HostArra
     return state.planned.arrays, task.batch.arrays, hosts
 
 
-def joining(state: State, task: Task, relaxation: RelaxationStep) -> Joining:
-    """How the chunks may come to planned nodes, in any of the task's domains."""
-    return state.compatibilities.joining(task.batch.needs, relaxation, task.wheres)
+def joining(state: State, task: Task, relaxation: RelaxationStep) -> tuple[Numbers, Mask]:
+    """How the chunks may come to planned nodes in any of the task's domains: by template, the one that a node has then (-1 where it may
+    not), in the first of the domains where it could be; and by row of all catalogs, whether a node may be bought as that."""
+    domains = [state.compatibilities.get(task.batch.needs, relaxation, where) for where in task.wheres]
+    first, *others = (item.joined() for item in domains)
+    for joined in others:
+        first = np.where(first < 0, joined[: len(first)], first)
+    return first, np.logical_or.reduce([item.bought_as for item in domains])
 
 
 def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbers:
     """joined: the template of each node once the chunks are added; here only those of these pools."""
     if len(pools) == len(state.offers):
         return joined
-    in_pools = np.array([item.pool in pools for item in state.templates.list], dtype=np.bool_)
+    in_pools = np.array([item.pool in pools for item in state.templates.list[: len(joined)]], dtype=np.bool_)
     return np.where(in_pools, joined, -1)
 
 
@@ -290,7 +280,7 @@ def settle(state: State) -> None:
                 chosen = growable(state, index, template)
                 position = int(chosen.cheapest(planned.used[index][None, :])[0])
             state.settle(index, chosen, position)
-            charge_growth(state, index, before)
+            state.charge(chosen.offers.pool.name, state.charged(index), before, nodes=0)
 
 
 def growable(state: State, index: int, template: NodeTemplate) -> NodeTemplate:
@@ -307,35 +297,20 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
     planned = state.planned
     if not planned.count or not count:
         return 0
-    compatibility = joining(state, task, relaxation)
-    joined = compatibility.joined()
-    found = state.kernel.choose(
-        *_arrays(state, task),
-        joined,
-        compatibility.bought_as,
-        planned.count,
-        count,
-        1 if task.single else planned.count,
-    )
-    together: dict[int, tuple[list[int], list[int]]] = {}
+    joined, bought_as = joining(state, task, relaxation)
+    most_nodes = 1 if task.single else planned.count
+    found = state.kernel.choose(*_arrays(state, task), joined, bought_as, planned.count, count, most_nodes)
     placed = 0
     for index, wanted in planned.found[[NODES, COUNTS], :found].T.tolist():
-        number = int(joined[planned.template[index]])
-        template = state.templates.list[number]
-        charged = bool(template.offers.minimums) and template.pool in state.limited
-        if charged:  # a node with more on it may have to list larger types, even if its cheapest stays the same
+        template = state.templates.list[int(joined[planned.template[index]])]
+        if (
+            template.offers.minimums
+        ):  # a node with more on it may have to list larger types, even if its cheapest stays the same
             template = growable(state, index, template)
         amount = most_with_minimums(state, template, index, task.batch, wanted)
-        if amount and charged:
-            grow(state, task.batch, index, template, amount)
-            placed += amount
-        elif amount:
-            indices, amounts = together.setdefault(number, ([], []))
-            indices.append(index)
-            amounts.append(amount)
-            placed += amount
-    for number, (indices, amounts) in together.items():
-        state.add_planned(task.batch, state.templates.list[number], indices, amounts)
+        if amount:
+            add(state, task.batch, index, template, amount)
+        placed += amount
     return placed
 
 

@@ -14,7 +14,7 @@ from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
-from reconciler.placement.engine.journal import PlacedArrays, Saved
+from reconciler.placement.engine.journal import PlacedArrays
 from reconciler.placement.engine.open import make_nodes, settle
 from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention
@@ -32,7 +32,8 @@ class Packer:
         self._state = state
         self._batches = batches
         self._retention = Retention(state, batches, self.broken)
-        self._unplaced: dict[int, int] = {}
+        self.unplaced: dict[int, int] = {}
+        """By batch number, how many chunks have no place so far."""
         self._refused: dict[int, tuple[int, ...]] = {}
         """For batches that found no place: the counts under their spread constraints at their last attempt."""
         self.moving = 0
@@ -50,7 +51,7 @@ class Packer:
         left_out: frozenset[int] = frozenset()
         for attempt in range(_ATTEMPTS + len(self._batches)):
             self.moving = 0
-            self._unplaced = {item.number: item.count for item in self._batches if item.number in left_out}
+            self.unplaced = {item.number: item.count for item in self._batches if item.number in left_out}
             self._place([item for item in self._batches if item.number not in left_out])
             broken = self.broken()
             if not broken:
@@ -64,18 +65,13 @@ class Packer:
             self._state.roll_back(saved)
         self._place_refused(left_out)
         settle(self._state)
-        return self._unplaced
-
-    @property
-    def unplaced(self) -> dict[int, int]:
-        """By batch number, how many chunks have no place so far."""
-        return dict(self._unplaced)
+        return self.unplaced
 
     def place_settled(self) -> dict[int, int]:
         """Places only what leaves no choice: pending pods that take existing room, and chunks that stay where they were.
 
         Returns how many chunks of each other batch are left."""
-        self._unplaced = {}
+        self.unplaced = {}
         self._place([item for item in self._batches if item.waits])
         left: dict[int, int] = {}
         others = [item for item in self._batches if not item.waits]
@@ -91,10 +87,9 @@ class Packer:
 
         missing: how many, by batch number. Returns how many still have no place.
         """
-        self._unplaced = dict(missing)
+        self.unplaced = dict(missing)
         self._place_refused(missing.keys())
-        settle(self._state)
-        return self._unplaced
+        return self.unplaced
 
     def broken(self) -> dict[int, list[SpreadRule]]:
         """Spread rules that do not hold for what is placed now, by batch number."""
@@ -147,45 +142,29 @@ class Packer:
     def _place_refused(self, left_out: Collection[int]) -> None:
         """Another chance for chunks that were left out, or had to expect empty nodes made for others.
 
-        Those nodes are planned by now, with what is on them. Chunks that would unbalance another demand are taken back."""
+        Those nodes are planned by now, with what is on them. Where that would unbalance another demand, none gets it."""
         expected = self._state.topology.expected
         again = [
             item
             for item in self._batches
-            if item.number in self._unplaced and not item.waits
+            if item.number in self.unplaced and not item.waits
             if item.number in left_out or any(rule.counter in expected for rule in self._state.constraints(item).spread)
         ]
         expected.clear()
-        saved, unplaced = self._state.save(), self.unplaced
-        while again:
-            for item in again:
-                self._refused.pop(item.number, None)
-            self._try_again(again)
-            broken = self.broken()
-            if not broken:
-                return
-            to_blame = self._to_blame(broken, saved)
+        saved, unplaced = self._state.save(), dict(self.unplaced)
+        for item in again:
+            self._refused.pop(item.number, None)
+        self._try_again(again)
+        if again and self.broken():
             self._state.roll_back(saved)
-            self._unplaced = dict(unplaced)
-            again = [item for item in again if item.number not in to_blame] if to_blame else []
-
-    def _to_blame(self, broken: Mapping[int, Sequence[SpreadRule]], since: Saved) -> set[int]:
-        """Batches with chunks placed since then that made nodes, are under a broken rule, or count in one."""
-        counters = {rule.counter for rules in broken.values() for rule in rules}
-        return {
-            entry.batch.number
-            for entry in self._state.entries(since)
-            if entry.batch.number in broken
-            or (entry.bin >= self._state.base and entry.was < 0)
-            or not counters.isdisjoint(self._state.topology.counts_of(entry.batch.needs))
-        }
+            self.unplaced = unplaced
 
     def _note(self, batch: Batch, missing: int) -> None:
         if missing:
-            self._unplaced[batch.number] = missing
+            self.unplaced[batch.number] = missing
             self._refused[batch.number] = self._around(batch)
         else:
-            self._unplaced.pop(batch.number, None)
+            self.unplaced.pop(batch.number, None)
 
     def _around(self, batch: Batch) -> tuple[int, ...]:
         """The counts that have to change before spread constraints may allow the batch more."""
@@ -235,13 +214,13 @@ class Packer:
         while progress:
             progress = False
             for whole, members in groupby(batches, key=lambda batch: batch.whole):
-                lonely = [batch for batch in members if batch.number in self._unplaced]
+                lonely = [batch for batch in members if batch.number in self.unplaced]
                 hopeful = [batch for batch in lonely if self._has_another_chance(batch)]
                 if hopeful and whole is not None:
-                    progress = self._place_whole(lonely, dict.fromkeys(self._unplaced, 0)) or progress
+                    progress = self._place_whole(lonely, dict.fromkeys(self.unplaced, 0)) or progress
                     continue
                 for batch in hopeful:
-                    missing = self._unplaced[batch.number]
+                    missing = self.unplaced[batch.number]
                     placed = self._place_batch(batch, missing)
                     progress = progress or placed > 0
                     self._note(batch, missing - placed)
@@ -301,7 +280,7 @@ class Packer:
             return _fill(self._state, task, amount, opening=may_open)
 
         if constraints.keys:
-            return OverDomains(self._state, batch, constraints, fill, opening, self._batches).place(count)
+            return OverDomains(self._state, batch, constraints, fill, opening).place(count)
         return fill((ANYWHERE,), count, opening)
 
 

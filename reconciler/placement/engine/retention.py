@@ -67,8 +67,6 @@ def retain_batch(state: State, batch: Batch, constraints: ConstraintSet, stays: 
 
     If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
     judged here, since the caller judges it for all batches.
-
-    Where the pods that they have affinity to are still missing, the domain in which most can stay comes first.
     """
     if loosely:
         on_hosts = tuple(rule for rule in constraints.on_hosts if not rule.by_minimum)
@@ -77,40 +75,9 @@ def retain_batch(state: State, batch: Batch, constraints: ConstraintSet, stays: 
     held = stays.get(stay_key(batch), [])
     if batch.pods or not held:
         return 0
-    most, best = 0, held
-    for largest, order in _domain_by_domain(state, batch, constraints, held):
-        if largest <= most:
-            break
-        saved = state.save()
-        placed = _stay_on(state, batch, constraints, order)
-        if placed == largest:
-            return placed
-        state.roll_back(saved)
-        if placed > most:
-            most, best = placed, order
-    return _stay_on(state, batch, constraints, best) if most else 0
-
-
-def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> Sequence[tuple[int, Held]]:
-    """Orders of the bins that held chunks, each with the most chunks that can stay.
-
-    In the self-affinity bootstrap the first chunk binds all others to its domain. So there is an order for each domain, with its
-    own bins first; the domain with most chunks comes first. In all other cases there is one order.
-    """
-    keys = {rule.key for rule in _bootstrapping(state, constraints.rules)}
-    together: dict[tuple[object, ...], Held] = {}
-    for number, count in held:
-        labels = state.bins.origins[number].labels
-        here = tuple(number if key == HOSTNAME_LABEL else labels.get(key) for key in sorted(keys))
-        together.setdefault(here, []).append((number, count))
-    if len(together) == 1:
-        return [(batch.count, held)]
-    sizes = {domain: min(batch.count, sum(count for _, count in bins)) for domain, bins in together.items()}
-    orders = []
-    for domain in sorted(together, key=lambda domain: -sizes[domain]):
-        others = [item for item in held if item not in together[domain]]
-        orders.append((sizes[domain], [*together[domain], *others]))
-    return orders
+    if _bootstrapping(state, constraints.rules):  # the first chunk binds all others to its domain
+        held = sorted(held, key=lambda place: -place[1])
+    return _stay_on(state, batch, constraints, held)
 
 
 def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
@@ -162,43 +129,6 @@ def _allowed(state: State, batch: Batch, rules: Sequence[TopologyRule], number: 
     return allowed
 
 
-_MOST_PIECES = 6
-"""Up to this many pairs of a batch and a bin it was on, orders are searched. The work grows with the number of their subsets."""
-
-
-def retain_by_bin(state: State, batches: Sequence[Batch], stays: Stays) -> bool:
-    """Places all chunks of these batches where they were, one bin of one batch after the other.
-
-    A pod with affinity to its own kind may come alone only while it is the first. Chunks that were placed in an order that switched
-    between demands can only stay in such an order. Where no pod has affinity none is looked for: then the order of the batches decides.
-
-    False, with the state as it was, when no order was found.
-    """
-    pieces = [(batch, number, count) for batch in batches for number, count in stays.get(stay_key(batch), ())]
-    constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
-    if len(pieces) > _MOST_PIECES or any(stays_for(stays, batch) > batch.count for batch in batches):
-        return False
-    if not any(constraints.affinity or constraints.host_affinity for constraints in constraint_sets.values()):
-        return False
-    tried: set[frozenset[int]] = set()
-
-    def settle(left: frozenset[int]) -> bool:
-        if not left:
-            return True
-        tried.add(left)
-        for index in sorted(left):
-            batch, number, count = pieces[index]
-            saved = state.save()
-            only = {stay_key(batch): [(number, count)]}
-            stayed = retain_batch(state, batch, constraint_sets[batch.number], only)
-            if stayed == count and left - {index} not in tried and settle(left - {index}):
-                return True
-            state.roll_back(saved)
-        return False
-
-    return settle(frozenset(range(len(pieces))))
-
-
 _MOST_REORDERED = 4
 """Up to this many batches that were placed before, every order in which they might stay is tried."""
 
@@ -222,7 +152,7 @@ class Retention:
         if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
             return {}
         saved = self._state.save()
-        stayed = self._in_best_order(batches, ())
+        stayed = self._together(batches, ())
         if all(stayed[item.number] == item.count for item in batches):
             return stayed
         self._state.roll_back(saved)
@@ -235,7 +165,7 @@ class Retention:
             if not self._stays:
                 return dict.fromkeys((batch.number for batch in rank), 0)
             saved = self._state.save()
-            stayed = self._in_best_order(rank, moving)
+            stayed = self._together(rank, moving)
             partly = {
                 batch.whole
                 for batch in rank
@@ -247,11 +177,11 @@ class Retention:
             self._state.roll_back(saved)
             moving |= partly
 
-    def _in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
+    def _together(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
         """Chunks placed in one order may not be able to stay in another. So while some would move, and there are few, other
-        orders are tried."""
+        orders are tried. Spread is judged for all together where not all can stay batch by batch."""
         saved = self._state.save()
-        best, stayed = rank, self._in_order(rank, moving)
+        stayed = self._in_order(rank, moving)
         known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
         held = [item for item in rank if known[item.number]]
         if any(stayed[item.number] < known[item.number] and self._state.constraints(item).spread for item in held):
@@ -263,7 +193,7 @@ class Retention:
             stayed = self._in_order(rank, moving)
         if not 1 < len(held) <= _MOST_REORDERED or sum(stayed.values()) >= sum(known.values()):
             return stayed
-        most = sum(stayed.values())
+        best, most = rank, sum(stayed.values())
         for order in islice(permutations(held), 1, None):
             self._state.roll_back(saved)
             now = sum(self._in_order(order, moving).values())
@@ -272,10 +202,6 @@ class Retention:
             if most == sum(known.values()):
                 break
         self._state.roll_back(saved)
-        if most < sum(known.values()):
-            pieces = [item for item in held if item.whole is None or item.whole not in moving]
-            if retain_by_bin(self._state, pieces, self._stays):
-                return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
         return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
 
     def _is_balanced(self, rank: Sequence[Batch]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby, repeat
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 import numpy as np
@@ -197,27 +197,21 @@ class State:
         self._count(entry, 1)
         self._journal.append(entry)
 
-    def open_planned(
-        self, batch: Batch, template: NodeTemplate, counts: Sequence[int], instance_type: int = KEPT
-    ) -> None:
-        """Plans one node for each count, with that many chunks on it."""
-        self.allocate_planned(len(counts))
-        indices = range(self.planned.count, self.planned.count + len(counts))
-        self.add_planned(batch, template, indices, counts, instance_type)
-
     def add_planned(
-        self,
-        batch: Batch,
-        template: NodeTemplate,
-        indices: Sequence[int],
-        counts: Sequence[int],
-        instance_type: int = KEPT,
+        self, batch: Batch, template: NodeTemplate, index: int, count: int, instance_type: int = KEPT
     ) -> None:
-        """Adds chunks to planned nodes, none of them listed twice. `template` is what all of them are from now on.
+        """Adds chunks to a planned node, or to a new one after the last. `template` is what it is from now on.
 
-        instance_type: what they would be bought as then."""
-        before = self.planned.add(batch, template, indices, counts, instance_type)
-        self._note_planned(batch, zip(indices, counts, repeat(template.number), *before, strict=False))
+        instance_type: what it would be bought as then."""
+        if index == self.planned.count:
+            self.allocate_planned(1)
+        was, position = self.planned.add(batch, template, index, count, instance_type)
+        if was < 0:
+            self.ports.open(self.base + index, template.offers.host_ports)
+        counted_in = self._counted_in(batch, template.number)
+        entry = JournalEntry(batch, self.base + index, count, counted_in, was, position)
+        self._count(entry, 1)
+        self._journal.append(entry)
 
     def allocate_planned(self, fresh: int) -> None:
         """Extends every array that has a row or a column for each planned node."""
@@ -256,17 +250,6 @@ class State:
             instead_of = Resources.total(capacity * -count for capacity, count in both if count < 0)
             if any(counts):
                 self.charge(self.offers[pool].pool.name, more, instead_of, nodes=sum(counts))
-
-    def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> None:
-        """rows: as in `found` (see `arrays.py`): node, chunks, its template now, its template and position before."""
-        for index, count, number, was, position in rows:
-            if was != number:
-                self.planned.took(number, was)
-                if was < 0:
-                    self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
-            entry = JournalEntry(batch, self.base + index, count, self._counted_in(batch, number), was, position)
-            self._count(entry, 1)
-            self._journal.append(entry)
 
     def _counted_in(self, batch: Batch, number: int) -> CountedIn:
         """Where chunks count on planned nodes of a template. Cached for that and the equivalence class."""

@@ -105,9 +105,6 @@ _LOOPS: tuple[str, ...] = (
         "is_within",
         "set_type",
         "add",
-        "add_all",
-        "add_found",
-        "remove",
         "choose",
     ),
     *("net", "cheapest", "held", "useful", "mix_costs", "mix_of"),
@@ -119,7 +116,7 @@ _WALK = (
     "distribute",
     "joining_row",
     "size_row",
-    "log_found",
+    "place_on",
     "join_planned",
     "sort_by_price",
     "open_new",
@@ -131,8 +128,7 @@ _WALK = (
 class Kernel:
     """See `planned_nodes.py` and `walk.py`."""
 
-    add_all: Callable[..., None]
-    remove: Callable[..., None]
+    add: Callable[..., None]
     choose: Callable[..., int]
     cheapest: Callable[..., tuple[int, int, int]]
     held: Callable[..., None]

@@ -23,7 +23,6 @@ from reconciler.placement.arrays import (
     MINIMUM,
     MOST_WORTH,
     NODES,
-    NOW_TEMPLATE,
     PLENTY,
     POOL,
     POSITION,
@@ -41,8 +40,6 @@ from reconciler.placement.arrays import (
     TYPE_ROWS,
     TYPES,
     USED,
-    WAS_POSITION,
-    WAS_TEMPLATE,
     ChunkArrays,
     Flags,
     HostArrays,
@@ -134,35 +131,6 @@ def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: in
     set_type(nodes, node, number, at)
 
 
-def add_all(
-    nodes: NodeArrays, chunk: ChunkArrays, chosen: Numbers, counts: Numbers, was: Numbers, number: int, wanted: int
-) -> None:
-    """Adds chunks to the chosen nodes, which have the template `number` from now on. was: receives their template and position.
-
-    wanted: see `add`."""
-    marks = nodes[1]
-    for index in range(len(chosen)):
-        node = chosen[index]
-        was[0, index], was[1, index] = marks[TEMPLATE, node], marks[POSITION, node]
-        add(nodes, chunk, node, counts[index], number, wanted)
-
-
-def add_found(
-    nodes: NodeArrays, chunk: ChunkArrays, index: int, node: int, count: int, number: int, wanted: int
-) -> None:
-    """The same as `add`, and records what was done in `found`."""
-    found, marks = nodes[0], nodes[1]
-    found[NODES, index], found[COUNTS, index], found[NOW_TEMPLATE, index] = node, count, number
-    found[WAS_TEMPLATE, index], found[WAS_POSITION, index] = marks[TEMPLATE, node], marks[POSITION, node]
-    add(nodes, chunk, node, count, number, wanted)
-
-
-def remove(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, position: int) -> None:
-    """Removes chunks from a node, and restores the template and the type that it had before."""
-    add(nodes, chunk, node, -count, number, KEPT)
-    set_type(nodes, node, number, nodes[3][START, number] + position)
-
-
 def choose(  # noqa: C901 - one loop, as above
     nodes: NodeArrays,
     chunk: ChunkArrays,
@@ -225,7 +193,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
     limit: float,
 ) -> tuple[int, int, int]:
     """(node, chunks, type) of the growth that costs least per chunk: its price, less what the room is worth that it adds. The node is
-    -1 if none is below the limit. See `grow.py`.
+    -1 if none is below the limit. See `enlarge` in `engine/open.py`.
 
     Nodes whose least is too dear are skipped. With fewer chunks no growth costs less per chunk, so it holds for later calls."""
     _, marks, loads, spans, line, room, _, discounts, bounds = nodes

@@ -13,18 +13,13 @@ import numpy as np
 from reconciler.placement.arrays import (
     AFFINITY,
     COUNTS,
-    KEPT,
     NODES,
-    NOW_TEMPLATE,
     PLENTY,
     POOL,
+    POSITION,
     ROUNDING,
-    START,
     TEMPLATE,
     TYPE,
-    TYPES,
-    WAS_POSITION,
-    WAS_TEMPLATE,
     AccountArrays,
     ChunkArrays,
     Flags,
@@ -38,7 +33,7 @@ from reconciler.placement.arrays import (
     TopologyArrays,
 )
 from reconciler.placement.loops.planned_nodes import (
-    add_found,
+    add,
     allowed,
     cheapest,
     choose,
@@ -111,12 +106,13 @@ def distribute(
 ) -> int:
     """Writes the share of each option: chunk by chunk, where the fewest count so far. Returns how many chunks have one.
 
-    most: by option, the most chunks it takes. counts: to be written to."""
+    most: by option, the most chunks it takes; where that is more than 0, `there` has the domains in which a node can be made. counts: to be
+    written to."""
     for placed in range(count):
         best, least = -1, PLENTY
         for option in range(len(options)):
             if shares[option] < most[option]:
-                load = load_of(rules, counts, there, options[option], 0)
+                load = load_of(rules, counts, there, options[option], options[option][MAKEABLE])
                 if 0 <= load < least:
                     best, least = option, load
         if best < 0:
@@ -171,37 +167,41 @@ def size_row(
     return row
 
 
-def log_found(nodes: NodeArrays, account: AccountArrays, job: int, number: int) -> int:  # noqa: C901 - as below
-    """Logs what `found` has, and counts it; returns how many chunks that is. Where a node has another template now, its domains are counted too."""
-    found, placed = nodes[0], 0
-    (counts, _, present, domain_of, seen), counted, hosts, base, limits, log, at = account
-    marks, spans, line, (capacities, spare, _) = nodes[1], nodes[3], nodes[4], limits
-    for index in range(number):
-        row, node, amount = at[LOGGED], found[NODES, index], found[COUNTS, index]
-        now, was = found[NOW_TEMPLATE, index], found[WAS_TEMPLATE, index]
-        log[row, 0], at[LOGGED] = job, row + 1
-        for field in range(NODES, WAS_POSITION + 1):
-            log[row, 1 + field - NODES] = found[field, index]
-        for each in range(len(counted)):
-            domain = domain_of[counted[each, NUMBER], now]
-            if domain >= 0 and counted[each, ON_HOSTS]:
-                hosts[counted[each, ROW_OF], base + node] += amount
-            elif domain >= 0:
-                counts[counted[each, ROW_OF], domain] += amount
-        if was != now:
-            for counter in range(seen.shape[0]):
-                for domain in range(seen.shape[2]):
-                    present[counter, domain] += seen[counter, now, domain]
-                    if was >= 0:
-                        present[counter, domain] -= seen[counter, was, domain]
-        for column in range(capacities.shape[1]):
-            more = capacities[marks[TYPE, node], column]
-            if was >= 0:
-                more -= capacities[line[TYPES, spans[START, was] + found[WAS_POSITION, index]], column]
-            spare[spans[POOL, now], column] -= more
-        at[PLANNED] += was < 0
-        placed += amount
-    return placed
+def place_on(
+    nodes: NodeArrays,
+    chunk: ChunkArrays,
+    account: AccountArrays,
+    job: int,
+    node: int,
+    amount: int,
+    now: int,
+    wanted: int,
+) -> None:
+    """Adds chunks to a node, which has the template `now` from then on, logs that, and counts it. Where that is another template than before,
+    its domains are counted too. wanted: see `add`."""
+    (counts, _, present, domain_of, seen), counted, hosts, base, (capacities, spare, _), log, at = account
+    marks, row = nodes[1], at[LOGGED]
+    was, position, before = marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node]
+    add(nodes, chunk, node, amount, now, wanted)
+    log[row, 0], log[row, 1], log[row, 2] = job, node, amount
+    log[row, 3], log[row, 4], log[row, 5] = now, was, position
+    at[LOGGED] = row + 1
+    for each in range(len(counted)):
+        domain = domain_of[counted[each, NUMBER], now]
+        if domain >= 0 and counted[each, ON_HOSTS]:
+            hosts[counted[each, ROW_OF], base + node] += amount
+        elif domain >= 0:
+            counts[counted[each, ROW_OF], domain] += amount
+    if was != now:
+        for counter in range(seen.shape[0]):
+            for domain in range(seen.shape[2]):
+                present[counter, domain] += seen[counter, now, domain]
+                if was >= 0:
+                    present[counter, domain] -= seen[counter, was, domain]
+    for column in range(capacities.shape[1]):
+        instead_of = capacities[before, column] if was >= 0 else 0
+        spare[nodes[3][POOL, now], column] -= capacities[marks[TYPE, node], column] - instead_of
+    at[PLANNED] += was < 0
 
 
 def join_planned(
@@ -224,16 +224,16 @@ def join_planned(
     number = choose(nodes, chunk, caps, joined, may_be, planned, left, planned)
     for index in range(number):
         node = found[NODES, index]
-        add_found(nodes, chunk, index, node, found[COUNTS, index], joined[template[node]], KEPT)
-    left -= log_found(nodes, account, job, number)
+        place_on(nodes, chunk, account, job, node, found[COUNTS, index], joined[template[node]], nodes[1][TYPE, node])
+        left -= found[COUNTS, index]
     nodes[8][:planned] = 0.0
     while left > 0:
         limit = (costs[left] / left) * (1 + ROUNDING) + ROUNDING
         node, chunks, instance_type = cheapest(nodes, chunk, caps, limits, growing, planned, left, limit)
         if node < 0:
             break
-        add_found(nodes, chunk, 0, node, chunks, growing[template[node]], instance_type)
-        left -= log_found(nodes, account, job, 1)
+        place_on(nodes, chunk, account, job, node, chunks, growing[template[node]], instance_type)
+        left -= chunks
     return left
 
 
@@ -294,8 +294,9 @@ def open_new(
                 return left
             if left > 0:
                 amount = min(left, chunks[fitting[place]])
-                add_found(nodes, chunk, 0, at[PLANNED], amount, empty[compatibility, pool], types[fitting[place]])
-                left -= log_found(nodes, account, job, 1)
+                now, wanted = empty[compatibility, pool], types[fitting[place]]
+                place_on(nodes, chunk, account, job, at[PLANNED], amount, now, wanted)
+                left -= amount
     return left
 
 
@@ -313,7 +314,8 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     at: Numbers,
     job: int,
 ) -> tuple[int, int]:
-    """Places batch after batch, from `job` on, each as a whole. log: receives what came where: the batch, and the rows of `found` from NODES on.
+    """Places batch after batch, from `job` on, each as a whole. log: receives what came where, a row each: batch, planned
+    node, chunks, its template, and its template and position before (-1: it did not exist).
 
     Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
     kinds, families, options, rules, host_rules, all_counted, requests, times = ruled

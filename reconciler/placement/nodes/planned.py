@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from reconciler.placement.arrays import (
     EMPTY,
+    KEPT,
     MINIMUM,
     RUNNING,
     START,
@@ -57,7 +56,7 @@ class PlannedNodes:
         self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
         self.marks[TEMPLATE] = -1
         self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
-        self.found: Numbers = np.zeros((7, rows), dtype=np.int64)
+        self.found: Numbers = np.zeros((4, rows), dtype=np.int64)
         self.template, self.position, self.type, self.row, self.price = self.marks
         self.used = self.loads[USED]
         self.least: Fractions = np.zeros(rows)
@@ -74,26 +73,16 @@ class PlannedNodes:
         of_types = lines.spans, lines.line, lines.room, self.worth, self.discounts
         return (self.found, self.marks, self.loads, *of_types, self.least)
 
-    def add(
-        self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int], wanted: int
-    ) -> tuple[list[int], list[int]]:
-        """Adds chunks to nodes, no node twice, and gives those nodes this template. wanted: see `add_all`.
+    def add(self, batch: Batch, template: NodeTemplate, index: int, count: int, wanted: int) -> tuple[int, int]:
+        """Adds chunks to a node, or to a new one after the last, and gives it this template. wanted: see `loops/planned_nodes.py`.
 
-        Call `took` afterwards for each whose template is another.
-
-        Returns by node the template that it had before, below 0 for a new node, and its position then.
-        """
-        nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
-        was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
-        self.kernel.add_all(self.arrays, batch.arrays, nodes, amounts, was, template.number, wanted)
-        templates, positions = was.tolist()
-        return templates, positions
-
-    def took(self, number: int, was: int) -> None:
-        """Records that a node with new chunks has another template now. A new node is the first after the existing ones."""
-        if was < 0:
-            self.count += 1
-        self._census(number, was)
+        Returns the template that it had before, below 0 for a new node, and its position then."""
+        was, position = int(self.template[index]), int(self.position[index])
+        self.kernel.add(self.arrays, batch.arrays, index, count, template.number, wanted)
+        self.count += was < 0
+        if was != template.number:
+            self._census(template.number, was)
+        return was, position
 
     def recount(self, count: int) -> None:
         """Records that there are so many nodes now, and counts anew how many have each template."""
@@ -112,7 +101,8 @@ class PlannedNodes:
             self.loads[:, index] = 0
             self.template[index] = -1
             return
-        self.kernel.remove(self.arrays, batch.arrays, index, count, was, position)
+        self.kernel.add(self.arrays, batch.arrays, index, -count, was, KEPT)
+        set_type(self.arrays, index, was, int(self.templates.spans[START, was]) + position)
 
     def settle(self, index: int, template: int, position: int) -> None:
         """Gives a node another type, of this template."""

@@ -297,25 +297,6 @@ class Compatibility:
         ).number
 
 
-class Joining:
-    """How chunks may come to planned nodes in any of some domains. A node that could be in several is in the first from then on."""
-
-    def __init__(self, templates: NodeTemplates, domains: Sequence[Compatibility]) -> None:
-        self._templates = templates
-        self._domains = domains
-        self._joined: Numbers = np.zeros(0, dtype=np.int64)
-        self.bought_as: Mask = np.logical_or.reduce([item.bought_as for item in domains])
-
-    def joined(self) -> Numbers:
-        """See `Compatibility`."""
-        while len(self._joined) < len(self._templates.list):
-            first, *others = (item.joined() for item in self._domains)
-            for joined in others:
-                first = np.where(first < 0, joined[: len(first)], first)
-            self._joined = first
-        return self._joined
-
-
 class Compatibilities:
     """All compatibilities of one placement."""
 
@@ -324,8 +305,6 @@ class Compatibilities:
         self._known: dict[tuple[Requirements, frozenset[int], Taint | None], Compatibility] = {}
         self._asked: dict[tuple[int, int, int, int], tuple[RelaxationStep, Requirements, Needs, Compatibility]] = {}
         """By identity of the arguments, since hashing requirements is slow. The arguments are kept alive beside the result."""
-        self._joining: dict[tuple[int, ...], tuple[Sequence[Requirements], Joining]] = {}
-        """By identity of the arguments, as above."""
         self._able: dict[tuple[tuple[Toleration, ...], bool], frozenset[int]] = {}
 
     def get(self, needs: Needs, relaxation: RelaxationStep, where: Requirements) -> Compatibility:
@@ -345,14 +324,6 @@ class Compatibilities:
             )
         self._asked[asked] = (relaxation, where, needs, compatibility)
         return compatibility
-
-    def joining(self, needs: Needs, relaxation: RelaxationStep, wheres: Sequence[Requirements]) -> Joining:
-        asked = (id(relaxation), id(needs.shape.tolerations), id(needs.shape.own_taint), *map(id, wheres))
-        known = self._joining.get(asked)
-        if known is None:  # what else is asked with is kept alive by the compatibilities
-            domains = [self.get(needs, relaxation, where) for where in wheres]
-            known = self._joining[asked] = (wheres, Joining(self._templates, domains))
-        return known[1]
 
     def _tolerated(self, tolerations: tuple[Toleration, ...], *, soft_taints: bool) -> frozenset[int]:
         key = (tolerations, soft_taints)
