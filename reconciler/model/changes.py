@@ -78,7 +78,7 @@ class NodeClaimAction:
 
     node_claim None: no NodeClaim made the node, so that only the node itself can be annotated. node None: the NodeClaim has no node yet.
     price: USD an hour; None where unknown. closed: whether a node to be held also gets the taint that stops Karpenter from moving pods
-    into the chunks' room. scarce: whether it gets the one that sends pods elsewhere that have other places to go.
+    into the chunks' room. scarce: how many of those it gets that send pods elsewhere that have other places to go.
     """
 
     node_claim: str | None
@@ -88,7 +88,7 @@ class NodeClaimAction:
     holdings: tuple[Holding, ...] = ()
     price: float | None = None
     closed: bool = False
-    scarce: bool = False
+    scarce: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,9 @@ HELD_ANNOTATION = "headroom.dev/held"
 HELD_TAINT = Taint(HELD_ANNOTATION, "", "PreferNoSchedule")
 """On every node that holds chunks. When Karpenter consolidates, it moves no pods onto a node with a taint, of any effect, that
 they do not tolerate. So it never empties another node into the chunks' room. kube-scheduler uses this room when it finds no other."""
-SCARCE_TAINT = Taint("headroom.dev/scarce", "", "PreferNoSchedule")
-"""On held nodes whose room is needed by pods that have few other places to go. kube-scheduler then sends pods that have others there first."""
+SCARCE_TAINTS = tuple(Taint(key, "", "PreferNoSchedule") for key in ("headroom.dev/scarce", "headroom.dev/scarcer"))
+"""On held nodes whose room is needed by pods that have few other places to go. kube-scheduler then sends pods that have others there
+first. It counts taints: a node with both comes after a node with the first alone."""
 ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
@@ -134,6 +135,11 @@ class Node(_Marked):
     def is_disrupted(self) -> bool:
         """Whether Karpenter is draining it, or is about to."""
         return any(taint.key == DISRUPTED_TAINT for taint in self.taints)
+
+    @property
+    def scarcity(self) -> int:
+        """How many taints of scarce room it has."""
+        return sum(taint in self.taints for taint in SCARCE_TAINTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand, Keeper, autoscaler_of, keeper_of
 from reconciler.model.nodes import (
     HELD_TAINT,
     INITIALIZED_LABEL,
-    SCARCE_TAINT,
     Node,
     NodeClaim,
 )
@@ -41,8 +41,8 @@ class Bin(Machine):
     """Chunks whose capacity somebody else keeps, so that the node is not held for them."""
     is_served_elsewhere: bool = False
     """Whether an autoscaler also looks for room for every one of its chunks."""
-    is_scarce: bool = False
-    """Whether pods with few other places need its room."""
+    scarce: int = 0
+    """How many taints it is to get that keep its room for pods with few other places."""
 
     @property
     def is_karpenters(self) -> bool:
@@ -82,11 +82,6 @@ class Bin(Machine):
         return self.node is not None and HELD_TAINT in self.node.taints
 
     @property
-    def has_scarce_room(self) -> bool:
-        """It carries the taint of scarce room, so kube-scheduler sends pods elsewhere that have other places to go."""
-        return self.node is not None and SCARCE_TAINT in self.node.taints
-
-    @property
     def is_reserved(self) -> bool:
         """For the pods of one request: a taint keeps all others off."""
         return self.node is not None and bool(reserved_taints(self.node.taints))
@@ -115,10 +110,10 @@ def all_bins(
     occupied: Iterable[OccupiedBin] = (),
     watched: Collection[ObjectRef] = (),
     served_elsewhere: Collection[ObjectRef] = (),
-    scarce: Collection[str] = (),
+    scarce: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Bin, ...]:
     """All bins by name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps. served_elsewhere:
-    demands for which an autoscaler looks for room too. scarce: names of bins whose room pods with few other places need."""
+    demands for which an autoscaler looks for room too. scarce: by name of a bin, how many taints of scarce room it is to get."""
     held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
     bins: list[Bin] = []
     for machine in view.machines:
@@ -130,7 +125,7 @@ def all_bins(
         made = _bin(node, claim, holdings, watched, in_use=in_use)
         if made.chunks and all(holding.demand in served_elsewhere for holding in made.chunks):
             made = replace(made, is_served_elsewhere=True)
-        bins.append(replace(made, is_scarce=True) if made.name in scarce else made)
+        bins.append(replace(made, scarce=scarce.get(made.name, 0)))
     return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
 
 

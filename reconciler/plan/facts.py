@@ -62,8 +62,8 @@ class Facts:
     """By NodePool, requests of the pods that Karpenter is about to make nodes for."""
     waits: tuple[Wait, ...] = ()
     """Pods that may have to wait although their chunks have room."""
-    scarce: frozenset[str] = frozenset()
-    """Names of nodes whose room pods with few other places need."""
+    scarce: Mapping[str, int] = field(default_factory=dict)
+    """By name of a node whose room pods with few other places need, how many taints say so."""
     notes: tuple[str, ...] = ()
     """What else to say of the placement."""
     launches: LaunchRecord = field(default_factory=LaunchRecord)

@@ -36,7 +36,7 @@ from reconciler.model.nodes import (
     NODEPOOL_HASH_VERSION,
     NODEPOOL_LABEL,
     PLACEHOLDER_LABEL,
-    SCARCE_TAINT,
+    SCARCE_TAINTS,
     ZONE_LABEL,
     Node,
     NodeClaim,
@@ -206,7 +206,8 @@ def _marks(
         if action.node_claim is not None and action.node_claim in claims:
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
         if action.node is not None and action.node in nodes:
-            taints = ((HELD_TAINT, action.closed), (SCARCE_TAINT, action.scarce))
+            scarce = ((taint, number < action.scarce) for number, taint in enumerate(SCARCE_TAINTS))
+            taints = ((HELD_TAINT, action.closed), *scarce)
             yield Annotate(node_ref(action.node), annotations, action.reason, taints)
 
 

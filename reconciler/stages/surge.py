@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,7 +10,6 @@ from typing import ClassVar
 
 from reconciler.model import codes
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
-from reconciler.model.nodes import SCARCE_TAINT
 from reconciler.model.placement import Placement, SurgeMode, Wait
 from reconciler.model.refs import abridged
 from reconciler.placement.cache import Cache
@@ -46,8 +46,8 @@ class MakeFirm:
         ):
             return state
         problem, tight = state.problem, state.placement
-        up = {node.name for node in problem.view.nodes if SCARCE_TAINT in node.taints}
-        marked = self.cache.latest("firm", Firm(problem, tight)).scarce.union(up)
+        up = Counter({node.name: node.scarcity for node in problem.view.nodes})
+        marked = up | Counter(self.cache.latest("firm", Firm(problem, tight)).scarce)
         firmer = Firmer(mode, place, partial(_names, problem), marked)
         if state.trigger in HURRIED:
             found = firmer.kept(problem, tight)

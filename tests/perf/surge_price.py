@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import defaultdict
 from statistics import mean, median
 
 from reconciler.model.placement import SurgeMode
@@ -20,17 +21,20 @@ def main() -> None:
     chosen = parser.parse_args()
     world = large_surge_world if chosen.large else surge_world
     for mode in SurgeMode:
-        extra, waiting, began = [], 0, time.process_time()
+        of_size, waiting, began = defaultdict[int, list[float]](list), 0, time.process_time()
         for seed in range(chosen.worlds):
             problem = problem_of(world(seed))
             tight = place(problem)
             before = sum(node.price for node in tight.planned)
             found = Firmer(mode, place, names_of).firm(problem, tight)
-            extra.append((found.price - before) / before if before else 0.0)
+            buffers = (len(problem.demands) + 1) // 2 * 2
+            of_size[buffers].append((found.price - before) / before if before else 0.0)
             waiting += bool(found.waiting)
+        extra = [share for shares in of_size.values() for share in shares]
+        medians = (f"{median(shares):+.1%} with {most - 1} or {most}" for most, shares in sorted(of_size.items()))
         print(
             f"{mode}: {median(extra):+.1%} at the median, {mean(extra):+.1%} on average, {max(extra):+.1%} at most; "
-            f"in {waiting} of {chosen.worlds} pods may still wait; {time.process_time() - began:.1f} s"
+            f"by number of buffers at the median {', '.join(medians)}; in {waiting} of {chosen.worlds} pods may still wait; {time.process_time() - began:.1f} s"
         )
 
 

@@ -8,7 +8,7 @@ so that the nodes say what they hold them for, and the next pass finds them ther
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -18,7 +18,7 @@ from reconciler.model.quantity import CPU
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.walk import compiled_walk
-from reconciler.placement.surge.free_changes import Nodes, as_bound, free_changes
+from reconciler.placement.surge.free_changes import FreeChanges, Nodes, as_bound
 from reconciler.placement.surge.rehearsal import MOST_TRIES, Rehearsal
 
 MOST_PLACEMENTS = 120
@@ -33,10 +33,8 @@ _MOST_KNOWN = 20
 """Orders that every placement is tried with, of those in which somebody had to wait: the latest."""
 _MOST_MARKED = 4
 """Demands for each of which the taint on its room alone is tried."""
-_FEW_WAIT, _FEW_NODES = 4, 12
-"""Pods that wait, and nodes, up to which the taint is tried on one node, or on all but one."""
-_MOST_CHANGES, _STRIDE = 60, 5
-"""Free changes of a placement that are tried, and how far apart, so that changes of one kind do not all come first."""
+_FEW_WAIT, _MOST_CHANGES = 4, 300
+"""Pods that wait, up to which free changes are tried, and how many with the first placement; with the second half as many, and so on."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
 
@@ -45,13 +43,13 @@ _LAST = -(2**31)
 class Firm:
     """A placement with what makes it firm. waits: of pods that wait all the same, the worst order of each demand.
 
-    spare: by demand, how many chunks beside its own. scarce: names of nodes that get the taint of scarce room. rehearsal: what waits are
+    spare: by demand, how many chunks beside its own. scarce: by name of a node, how many taints of scarce room it gets. rehearsal: what waits are
     from; None where nothing was rehearsed."""
 
     problem: Problem
     placement: Placement
     spare: Counter[ObjectRef] = field(default_factory=Counter)
-    scarce: frozenset[str] = frozenset()
+    scarce: Mapping[str, int] = field(default_factory=dict)
     waits: tuple[Wait, ...] = ()
     rehearsal: Rehearsal | None = None
 
@@ -68,13 +66,13 @@ class Firm:
 
 @dataclass(slots=True)
 class Firmer:
-    """place: of a problem. names_of: those of planned nodes. marked: nodes and NodeClaims that were marked before. known: orders in which somebody had to wait with one of the placements.
+    """place: of a problem. names_of: those of planned nodes. marked: nodes and NodeClaims that were marked before, with how many taints. known: orders in which somebody had to wait with one of the placements.
     steps: pods times nodes of all rehearsals so far. changed: placements with which free changes were tried."""
 
     mode: SurgeMode
     place: Callable[[Problem], Placement]
     names_of: Callable[[Placement], Sequence[str]]
-    marked: frozenset[str] = frozenset()
+    marked: Mapping[str, int] = field(default_factory=dict)
     known: list[list[ObjectRef]] = field(default_factory=list)
     steps: int = 0
     changed: list[Placement] = field(default_factory=list)
@@ -95,12 +93,14 @@ class Firmer:
         known = spare_before(problem)
         found = self._with(problem, known) if known else Firm(problem, placement)
         there = {item.node or item.node_claim for item in found.placement.occupied}
-        return replace(found, scarce=self._marked_before(problem).intersection(there))
+        marked = self._marked_before(problem).items()
+        return replace(found, scarce={name: count for name, count in marked if name in there})
 
-    def _marked_before(self, problem: Problem) -> frozenset[str]:
+    def _marked_before(self, problem: Problem) -> dict[str, int]:
         """A node that has come since was marked by the name of its NodeClaim."""
         machines = problem.view.machines
-        return frozenset(item.name for item in machines if self.marked & {side.name for side in item.sides})
+        found = ((item.name, max(self.marked.get(side.name, 0) for side in item.sides)) for item in machines)
+        return {name: count for name, count in found if count}
 
     def _firmest(self, begun: Firm) -> Firm:
         """Adds room for those who wait to the placement that promises most so far, until no cheaper one is in sight."""
@@ -172,12 +172,9 @@ class Firmer:
         refs = [wait.demand for wait in plain.waits]
         if plain.rehearsal is None or not refs:
             return best
-        rooms = [self._marked_before(item.problem)]
-        rooms += [plain.rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED]))]
-        every = plain.rehearsal.room_of([demand.ref for demand in item.problem.demands])
-        if plain.waiting <= _FEW_WAIT and len(every) <= _FEW_NODES:
-            rooms += [marked for name in sorted(every) for marked in (frozenset({name}), every - {name})]
-        for scarce in dict.fromkeys(rooms):
+        rooms = [plain.rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED]))]
+        marked = (dict.fromkeys(sorted(room), 1) for room in dict.fromkeys(rooms))
+        for scarce in (self._marked_before(item.problem), *marked):
             if best.waiting and scarce:
                 best = min(best, self._rehearsed(replace(item, scarce=scarce)), key=lambda found: found.waiting)
         few = 0 < best.waiting <= _FEW_WAIT and not item.spare
@@ -187,41 +184,46 @@ class Firmer:
         return best
 
     def _changed(self, item: Firm) -> Firm | None:
-        """With free changes, one after the other, as long as fewer pods wait. Where none helps, one that does not, and so on from there.
+        """With free changes, one after the other. Each is kept unless more pods wait: often none helps before two others are made.
 
         None if some pods wait in the end."""
         known, rehearsal, names = self.known[-_MOST_KNOWN:], item.rehearsal, self.names_of(item.placement)
         if rehearsal is None:
             return None
-        marks = [name in item.scarce for name in names]
-        nodes = Nodes(tuple(zip(item.placement.planned, marks, strict=True)), item.scarce.difference(names))
+        marks = [item.scarce.get(name, 0) for name in names]
         there = sorted(rehearsal.room_of([demand.ref for demand in item.problem.demands]).difference(names))
-        changes = list(free_changes(item.problem, nodes, there))
-        least, idle = max(1, rehearsal.strain(known)), 0
-        for turn in range(_MOST_CHANGES if changes else 0):
-            nodes = changes[turn * _STRIDE % len(changes)]
-            made, names = self._with_nodes(item, nodes)
-            rehearsal = Rehearsal(made.problem, made.placement, names, made.scarce)
-            strain, idle = rehearsal.strain(known), idle + 1
-            self.steps += rehearsal.steps
-            if strain >= least and idle <= len(changes):
+        nodes = Nodes(
+            tuple(zip(item.placement.planned, marks, strict=True)),
+            tuple((name, item.scarce.get(name, 0)) for name in there),
+        )
+        changes, least = FreeChanges(item.problem), max(1, rehearsal.strain(known))
+        for _ in range(_MOST_CHANGES // len(self.changed)):
+            changed = changes.next(nodes)
+            if changed == nodes or self.steps > MOST_STEPS:
                 continue
-            least, idle = strain, 0
+            made, names = self._with_nodes(item, changed)
+            rehearsal = Rehearsal(made.problem, made.placement, names, made.scarce)
+            strain = rehearsal.strain(known)
+            self.steps += rehearsal.steps
+            if strain > least:
+                continue
             if not strain:
-                found = self._settled(item, made, nodes, rehearsal)
-                if found is None or not found.waiting:
+                found = self._settled(item, made, changed, rehearsal)
+                if found is None:
+                    continue
+                if not found.waiting:
                     return found
                 known = self.known[-_MOST_KNOWN:]
-                least = max(1, rehearsal.strain(known))
-            changes = list(free_changes(item.problem, nodes, there))
+                strain = max(1, rehearsal.strain(known))
+            nodes, least = changed, strain
         return None
 
     def _with_nodes(self, item: Firm, nodes: Nodes) -> tuple[Firm, Sequence[str]]:
         """And the names of its planned nodes."""
         placement = replace(item.placement, planned=tuple(node for node, _ in nodes.planned))
         names = self.names_of(placement)
-        marked = (name for name, (_, is_marked) in zip(names, nodes.planned, strict=True) if is_marked)
-        return replace(item, placement=placement, scarce=nodes.marked.union(marked)), names
+        marks = [*zip(names, (count for _, count in nodes.planned), strict=True), *nodes.there]
+        return replace(item, placement=placement, scarce={name: count for name, count in marks if count}), names
 
     def _settled(self, before: Firm, item: Firm, nodes: Nodes, rehearsal: Rehearsal) -> Firm | None:
         """Rehearsed in full, with chunks where they have room. None if the checker finds fault with that."""
@@ -230,7 +232,7 @@ class Firmer:
         if violations(item.problem, item.placement):
             names, order = self.names_of(item.placement), rehearsal.orders()[0]
             placement = as_bound(item.problem, before.placement, item.placement, names, rehearsal.nodes, order)
-            marks = (is_marked for _, is_marked in nodes.planned)
+            marks = (count for _, count in nodes.planned)
             nodes = replace(nodes, planned=tuple(zip(placement.planned, marks, strict=True)))
             item, _ = self._with_nodes(replace(item, placement=placement), nodes)
         return None if violations(item.problem, item.placement) else self._rehearsed(item)

@@ -7,59 +7,112 @@ go where an order of pods is bound.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeVar
 
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, Node
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, SCARCE_TAINTS, ZONE_LABEL, Node
 from reconciler.model.placement import Binding, Holding, Placement, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator
 from reconciler.placement.problem import Problem
 
+_Item = TypeVar("_Item")
 _SAME, _DIGITS = 1e-9, 6
 """Two prices that differ by less are equal, in USD an hour; and the digits by which those that may be are found."""
+_MOST_MARKS = len(SCARCE_TAINTS)
+_AT_ONCE = (1, 1, 1, 2, 2, 3)
+"""How many changes are made together: some only help together, as a mark and a zone do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """planned: new nodes, and whether each gets the mark of scarce room. marked: names of other nodes that get it."""
+    """planned: new nodes. there: names of others. With each, how many taints of scarce room it gets."""
 
-    planned: tuple[tuple[PlannedNode, bool], ...]
-    marked: frozenset[str]
+    planned: tuple[tuple[PlannedNode, int], ...]
+    there: tuple[tuple[str, int], ...]
 
 
-def free_changes(problem: Problem, nodes: Nodes, there: Iterable[str]) -> Iterator[Nodes]:
-    """One change each. there: names of other nodes that may be marked."""
-    prices = {
-        (kind.name, offered.zone, offered.capacity_type): offered.price
-        for kind in problem.instance_types
-        for offered in kind.offerings
-        if offered.available
-    }
-    at_price = defaultdict[float, set[str]](set)
-    for (name, _, _), price in prices.items():
-        at_price[round(price, _DIGITS)].add(name)
-    planned = nodes.planned
-    yield from (replace(nodes, marked=nodes.marked ^ {name}) for name in there)
-    for at, (node, is_marked) in enumerate(planned):
-        yield replace(nodes, planned=(*planned[:at], (node, not is_marked), *planned[at + 1 :]))
-    for at, (node, is_marked) in enumerate(planned):
-        made: list[tuple[tuple[PlannedNode, bool], ...]] = [
-            ((_in(node, zone), is_marked),) for zone in _zones(node, prices) if len(node.zones) > 1
-        ]
-        for name in sorted(at_price[round(node.price / 2, _DIGITS)]):
-            if _costs(node, name, node.price / 2, prices):
-                one, other = (replace(node, price=node.price / 2, holdings=half) for half in _halves(node.holdings))
-                made += [tuple((_as(each, name), is_marked) for each in (one, other))]
-        yield from (replace(nodes, planned=(*planned[:at], *new, *planned[at + 1 :])) for new in made)
-        for to in range(at + 1, len(planned)):
-            joined = _joined(node, planned[to][0])
-            for name in sorted(at_price[round(joined.price, _DIGITS)]) if joined else ():
-                if joined and _costs(joined, name, joined.price, prices):
-                    rest = (*planned[at + 1 : to], *planned[to + 1 :])
-                    yield replace(nodes, planned=(*planned[:at], (_as(joined, name), is_marked), *rest))
+class FreeChanges:
+    """Draws changes that cost nothing. Always the same ones for a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._prices = {
+            (kind.name, offered.zone, offered.capacity_type): offered.price
+            for kind in problem.instance_types
+            for offered in kind.offerings
+            if offered.available
+        }
+        self._at_price = defaultdict[float, set[str]](set)
+        for (name, _, _), price in self._prices.items():
+            self._at_price[round(price, _DIGITS)].add(name)
+        self._zones = sorted({zone for _, zone, _ in self._prices})
+        self._asked = {pool.name: pool.template.requirements for pool in problem.node_pools}
+        self._drawn = 1
+
+    def next(self, nodes: Nodes) -> Nodes:
+        """One change or some together. The nodes as they are where that is not possible."""
+        ways = (self._marked, self._marked, self._moved, self._joined)
+        for _ in range(self._one_of(_AT_ONCE)):
+            nodes = self._one_of(ways)(nodes)
+        return nodes
+
+    def _one_of(self, items: Sequence[_Item]) -> _Item:
+        self._drawn = (self._drawn * 1103515245 + 12345) % 2147483648
+        return items[(self._drawn >> 8) % len(items)]
+
+    def _marked(self, nodes: Nodes) -> Nodes:
+        """Another number of marks for one node, or for all new ones that are alike."""
+        marks = self._one_of(range(_MOST_MARKS + 1))
+        at = self._one_of(range(len(nodes.planned) + len(nodes.there)))
+        if at >= len(nodes.planned):
+            at -= len(nodes.planned)
+            there = (*nodes.there[:at], (nodes.there[at][0], marks), *nodes.there[at + 1 :])
+            return replace(nodes, there=there)
+        return self._with(nodes, at, lambda node, _: (node, marks))
+
+    def _moved(self, nodes: Nodes) -> Nodes:
+        """Another zone for one new node, or for all that are alike."""
+        if not nodes.planned:
+            return nodes
+        at, zone = self._one_of(range(len(nodes.planned))), self._one_of(self._zones)
+        node = nodes.planned[at][0]
+        asked = (item for item in self._asked[node.node_pool] if item.key == ZONE_LABEL)
+        there = replace(node, zones=(zone,))
+        if not all(item.holds(zone) for item in asked) or not self._costs(there, node.instance_types[0], node.price):
+            return nodes
+        return self._with(nodes, at, lambda node, marks: (_in(node, zone), marks))
+
+    def _with(self, nodes: Nodes, at: int, change: Callable[[PlannedNode, int], tuple[PlannedNode, int]]) -> Nodes:
+        alike = {at}
+        if self._one_of((True, False)):
+            alike = {to for to, (node, _) in enumerate(nodes.planned) if _look(node) == _look(nodes.planned[at][0])}
+        planned = (change(*item) if to in alike else item for to, item in enumerate(nodes.planned))
+        return replace(nodes, planned=tuple(planned))
+
+    def _joined(self, nodes: Nodes) -> Nodes:
+        """One new node of twice the price for two."""
+        if not nodes.planned:
+            return nodes
+        (one, marks), (other, _) = pair = [self._one_of(nodes.planned) for _ in range(2)]
+        joined = None if pair[0] is pair[1] else _joined(one, other)
+        names = self._names(joined) if joined else ()
+        if joined is None or not names:
+            return nodes
+        rest = (item for item in nodes.planned if not any(item is each for each in pair))
+        return replace(nodes, planned=(*rest, (_as(joined, self._one_of(names)), marks)))
+
+    def _names(self, node: PlannedNode) -> Sequence[str]:
+        """Types at the price of the node."""
+        names = sorted(self._at_price[round(node.price, _DIGITS)])
+        return [name for name in names if self._costs(node, name, node.price)]
+
+    def _costs(self, node: PlannedNode, name: str, price: float) -> bool:
+        """Whether the type costs just that wherever the node may be."""
+        places = ((name, zone, each) for zone in node.zones for each in node.capacity_types)
+        return all(abs(self._prices.get(place, 0.0) - price) < _SAME for place in places)
 
 
 def as_bound(
@@ -100,20 +153,8 @@ def as_bound(
     return replace(changed, planned=tuple(planned), occupied=tuple(item for item in occupied if item.holdings))
 
 
-_Prices = Mapping[tuple[str, str, str], float]
-
-
-def _costs(node: PlannedNode, name: str, price: float, prices: _Prices) -> bool:
-    """Whether the type costs just that wherever the node may be."""
-    places = ((name, zone, each) for zone in node.zones for each in node.capacity_types)
-    return all(abs(prices.get(place, 0.0) - price) < _SAME for place in places)
-
-
-def _zones(node: PlannedNode, prices: _Prices) -> Collection[str]:
-    """The zones in which the node costs no more."""
-    return [
-        zone for zone in node.zones if _costs(replace(node, zones=(zone,)), node.instance_types[0], node.price, prices)
-    ]
+def _look(node: PlannedNode) -> tuple[object, ...]:
+    return node.node_pool, node.instance_types[0], node.zones, node.capacity_types
 
 
 def _joined(one: PlannedNode, other: PlannedNode) -> PlannedNode | None:
@@ -122,11 +163,6 @@ def _joined(one: PlannedNode, other: PlannedNode) -> PlannedNode | None:
     if not zones or alike[0] != alike[1]:
         return None
     return replace(one, zones=zones, price=one.price + other.price, holdings=(*one.holdings, *other.holdings))
-
-
-def _halves(holdings: Sequence[Holding]) -> tuple[tuple[Holding, ...], tuple[Holding, ...]]:
-    fewer = (replace(item, count=item.count // 2) for item in holdings if item.count > 1)
-    return tuple(fewer), tuple(replace(item, count=item.count - item.count // 2) for item in holdings)
 
 
 def _in(node: PlannedNode, zone: str) -> PlannedNode:

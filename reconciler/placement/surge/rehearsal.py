@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
 from reconciler.model.buffers import virtual_labels
 from reconciler.model.demand import REQUEST_KIND, Demand
-from reconciler.model.nodes import SCARCE_TAINT, Node
+from reconciler.model.nodes import SCARCE_TAINTS, Node
 from reconciler.model.placement import Binding, Placement, Wait
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.arrays import Numbers
@@ -62,19 +63,23 @@ class _Tried:
 
 
 class Rehearsal:
-    """names: of the planned nodes. scarce: nodes with the taint of scarce room. steps: pods times nodes that were gone through so far.
+    """names: of the planned nodes. scarce: by node, how many taints of scarce room. steps: pods times nodes that were gone through so far.
     nodes, running: as they will stand, with the pods that run there.
 
     What was searched is kept: to ask again costs nothing."""
 
     def __init__(
-        self, problem: Problem, placement: Placement, names: Sequence[str], scarce: Collection[str] = ()
+        self,
+        problem: Problem,
+        placement: Placement,
+        names: Sequence[str],
+        scarce: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.placement = placement
         self.steps = 0
         self._searched: dict[tuple[int, int], list[_Tried]] = {}
         standing = standing_nodes(problem, placement, names)
-        nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
+        nodes = [_marked(item.node, scarce.get(item.node.name, 0)) for item in standing]
         demands = {item.ref: item for item in problem.demands if item.is_rehearsed}
         self._doubtful = {item.ref for item in demands.values() if item.may_fail_alone}
         kinds: dict[PodKind, int] = {}
@@ -310,6 +315,6 @@ def _kind(demand: Demand, group: int) -> PodKind:
     return PodKind(replace(shape, labels=labels), by_default=True)
 
 
-def _marked(node: Node, *, scarce: bool) -> Node:
-    others = tuple(taint for taint in node.taints if taint != SCARCE_TAINT)
-    return replace(node, taints=(*others, SCARCE_TAINT) if scarce else others)
+def _marked(node: Node, marks: int) -> Node:
+    others = (taint for taint in node.taints if taint not in SCARCE_TAINTS)
+    return replace(node, taints=(*others, *SCARCE_TAINTS[:marks]))

@@ -12,7 +12,7 @@ from datetime import datetime
 from reconciler.model.changes import Annotate, NodeClaimAction
 from reconciler.model.nodes import (
     HELD_TAINT,
-    SCARCE_TAINT,
+    SCARCE_TAINTS,
     NodePool,
     hold_annotations,
     node_claim_ref,
@@ -87,7 +87,8 @@ def holds(
 def _is_up_to_date(item: Bin, *, closed: bool) -> bool:
     """Whether nothing has to be written: it is protected, and where the protection is headroom's, annotation and taints are up to date."""
     is_own = all(side.is_held for side in item.sides)
-    is_as_closed = (item.is_tainted, item.has_scarce_room) == (closed, closed and item.is_scarce) or item.is_on_its_way
+    scarcity = item.node.scarcity if item.node is not None else 0
+    is_as_closed = (item.is_tainted, scarcity) == (closed, item.scarce if closed else 0) or item.is_on_its_way
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
 
 
@@ -107,7 +108,7 @@ def _hold(item: Bin, price_of: PriceOf, *, closed: bool) -> NodeClaimAction:
         holdings=item.chunks,
         price=price_of(item),
         closed=closed,
-        scarce=closed and item.is_scarce,
+        scarce=item.scarce if closed else 0,
     )
 
 
@@ -152,6 +153,7 @@ def releases(view: ClusterView) -> tuple[Annotate, ...]:
     """Removes the mark, the taints, and `do-not-disrupt` where the mark is beside it. A person's own do-not-disrupt stays."""
     gone = hold_annotations("")
     reason = "headroom leaves this cluster"
+    taints = tuple((taint, False) for taint in (HELD_TAINT, *SCARCE_TAINTS))
     claims = [node_claim_ref(claim.name) for claim in view.node_claims if claim.is_held]
     nodes = [node_ref(node.name) for node in view.nodes if node.is_held]
     reserved = {
@@ -161,9 +163,6 @@ def releases(view: ClusterView) -> tuple[Annotate, ...]:
     }
     return (
         *(Annotate(ref, gone, reason) for ref in claims),
-        *(
-            Annotate(ref, gone, reason, taints=((HELD_TAINT, False), (SCARCE_TAINT, False), *reserved.pop(ref, ())))
-            for ref in nodes
-        ),
-        *(Annotate(ref, (), reason, taints=taints) for ref, taints in reserved.items()),
+        *(Annotate(ref, gone, reason, taints=(*taints, *reserved.pop(ref, ()))) for ref in nodes),
+        *(Annotate(ref, (), reason, taints=others) for ref, others in reserved.items()),
     )

@@ -9,11 +9,13 @@ from unittest.mock import patch
 
 from reconciler.model.buffers import SHARES_KEY, RememberedShare
 from reconciler.model.changes import Apply, Plan
-from reconciler.model.nodes import SCARCE_TAINT
+from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import remembered
+from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.model import PodKind
+from reconciler.placement.surge.firm import Firm, Firmer
 from reconciler.report.explanation import explanation, explanation_text
 from tests import manifests
 from tests.builders import buffer_ref
@@ -198,9 +200,7 @@ def two_pools(surge: str, *, hurried: bool = False) -> KeptCluster:
 
 
 def scarce(shop: KeptCluster) -> list[str]:
-    return [
-        dict(item.labels)["karpenter.sh/nodepool"] for item in shop.cluster.view().nodes if SCARCE_TAINT in item.taints
-    ]
+    return [dict(item.labels)["karpenter.sh/nodepool"] for item in shop.cluster.view().nodes if item.scarcity]
 
 
 def told(shop: KeptCluster) -> list[str]:
@@ -221,7 +221,20 @@ def test_the_room_of_those_with_few_places_is_marked_until_it_is_used() -> None:
     shop.keep(120)
     assert len(scarce(shop)) == 1, "the new placeholder's room is scarce now, the used one's no longer"
     used = set(shop.where().values())
-    assert not used & {item.name for item in shop.cluster.view().nodes if SCARCE_TAINT in item.taints}
+    assert not used & {item.name for item in shop.cluster.view().nodes if item.scarcity}
+
+
+def test_a_node_may_get_a_second_mark() -> None:
+    firm = Firmer.firm
+
+    def firmer(self: Firmer, problem: Problem, placement: Placement) -> Firm:
+        found = firm(self, problem, placement)
+        return replace(found, scarce=dict.fromkeys(found.scarce, 2))
+
+    with patch.object(Firmer, "firm", firmer):
+        shop = two_pools("all")
+        assert [item.scarcity for item in shop.cluster.view().nodes if item.scarcity] == [2]
+        assert shop.keep(600) == [], "a second pass changes nothing"
 
 
 def test_a_node_is_marked_by_the_pass_that_answers_its_coming() -> None:

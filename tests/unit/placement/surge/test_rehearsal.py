@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import patch
 
-from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINT
+from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINTS
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector
@@ -32,7 +32,7 @@ def two_pools(*, busy: bool = False) -> Problem:
 def rehearsed(problem: Problem, *, scarce: tuple[str, ...] = ()) -> tuple[Wait, ...]:
     placement = place(problem)
     assert placement.missing == 0
-    return Rehearsal(problem, placement, names=(), scarce=scarce).waits()
+    return Rehearsal(problem, placement, names=(), scarce=dict.fromkeys(scarce, 1)).waits()
 
 
 def test_pods_that_could_go_anywhere_take_the_room_of_those_that_cannot() -> None:
@@ -53,9 +53,27 @@ def test_a_taint_on_the_scarce_room_sends_the_others_elsewhere_first() -> None:
     assert rehearsed(two_pools(busy=True), scarce=("batch-1",)) == ()
 
 
+def test_a_second_taint_makes_a_node_the_last_that_others_take() -> None:
+    """web's two pods have a node of their own, one that batch needs, and one with a taint that nobody else comes to."""
+    problem = two_pools()
+    problem = replace(
+        problem,
+        view=replace(problem.view, nodes=(*problem.view.nodes, node("general-2"))),
+        demands=(demand("web", count=2, pod_shape=ANYWHERE), problem.demands[1]),
+    )
+    placement = place(problem)
+
+    def waiting(**scarce: int) -> list[str]:
+        marks = {name.replace("_", "-"): count for name, count in scarce.items()}
+        return [item.demand.name for item in Rehearsal(problem, placement, (), marks).waits()]
+
+    assert waiting(general_2=1, batch_1=1) == ["batch"]
+    assert waiting(general_2=1, batch_1=2) == []
+
+
 def test_a_taint_that_is_on_a_node_already_counts_only_where_it_is_asked_for() -> None:
     problem = two_pools(busy=True)
-    nodes = tuple(replace(item, taints=(SCARCE_TAINT,)) for item in problem.view.nodes if item.name == "batch-1")
+    nodes = tuple(replace(item, taints=SCARCE_TAINTS[:1]) for item in problem.view.nodes if item.name == "batch-1")
     marked = replace(problem, view=replace(problem.view, nodes=(problem.view.nodes[0], *nodes)))
     assert len(rehearsed(marked)) == 1
 

@@ -13,7 +13,7 @@ from reconciler.model.nodes import (
     DO_NOT_DISRUPT,
     HELD_TAINT,
     INITIALIZED_LABEL,
-    SCARCE_TAINT,
+    SCARCE_TAINTS,
     DisruptionBudget,
     NodePool,
     hold_annotations,
@@ -252,7 +252,7 @@ def test_another_node_waits_for_it_and_not_for_ever(seconds: int, *, may_be_left
 
 # Every held node is handed back when headroom leaves, and nothing else is touched.
 
-GONE = ((HELD_TAINT, False), (SCARCE_TAINT, False))
+GONE = tuple((taint, False) for taint in (HELD_TAINT, *SCARCE_TAINTS))
 
 
 def test_placeholders_and_nodes_that_were_there_before_are_released() -> None:
