@@ -33,8 +33,10 @@ _MOST_KNOWN = 20
 """Orders that every placement is tried with, of those in which somebody had to wait: the latest."""
 _MOST_MARKED = 4
 """Demands for each of which the taint on its room alone is tried."""
-_FEW_WAIT, _MOST_CHANGES = 4, 300
-"""Pods that wait, up to which free changes are tried, and how many with the first placement; with the second half as many, and so on."""
+_FEW_WAIT, _FEW_NODES = 4, 12
+"""Pods that wait, up to which free changes are tried; and nodes up to which the taint is tried then on one node, or on all but one."""
+_MOST_CHANGES = 300
+"""Free changes that are tried with the first placement; with the second half as many, with the third a third, and so on."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
 
@@ -173,6 +175,9 @@ class Firmer:
         if plain.rehearsal is None or not refs:
             return best
         rooms = [plain.rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED]))]
+        every = plain.rehearsal.room_of([demand.ref for demand in item.problem.demands])
+        if plain.waiting <= _FEW_WAIT and len(every) <= _FEW_NODES:
+            rooms += [marked for name in sorted(every) for marked in (frozenset({name}), every - {name})]
         marked = (dict.fromkeys(sorted(room), 1) for room in dict.fromkeys(rooms))
         for scarce in (self._marked_before(item.problem), *marked):
             if best.waiting and scarce:
