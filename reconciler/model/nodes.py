@@ -42,8 +42,7 @@ HELD_TAINT = Taint(HELD_ANNOTATION, "", "PreferNoSchedule")
 """On every node that holds chunks. When Karpenter consolidates, it moves no pods onto a node with a taint, of any effect, that
 they do not tolerate. So it never empties another node into the chunks' room. kube-scheduler uses this room when it finds no other."""
 SCARCE_TAINTS = tuple(Taint(key, "", "PreferNoSchedule") for key in ("headroom.dev/scarce", "headroom.dev/scarcer"))
-"""On held nodes whose room is needed by pods that have few other places to go. kube-scheduler then sends pods that have others there
-first. It counts taints: a node with both comes after a node with the first alone."""
+"""On held nodes whose room is for pods with few other places. kube-scheduler sends others elsewhere first, to nodes with both last."""
 ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
@@ -137,8 +136,7 @@ class Node(_Marked):
         return any(taint.key == DISRUPTED_TAINT for taint in self.taints)
 
     @property
-    def scarcity(self) -> int:
-        """How many taints of scarce room it has."""
+    def scarce_taints(self) -> int:
         return sum(taint in self.taints for taint in SCARCE_TAINTS)
 
 

@@ -46,7 +46,7 @@ class MakeFirm:
         ):
             return state
         problem, tight = state.problem, state.placement
-        up = Counter({node.name: node.scarcity for node in problem.view.nodes})
+        up = Counter({node.name: node.scarce_taints for node in problem.view.nodes})
         marked = up | Counter(self.cache.latest("firm", Firm(problem, tight)).scarce)
         firmer = Firmer(mode, place, partial(_names, problem), marked)
         if state.trigger in HURRIED:

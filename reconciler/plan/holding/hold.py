@@ -87,8 +87,8 @@ def holds(
 def _is_up_to_date(item: Bin, *, closed: bool) -> bool:
     """Whether nothing has to be written: it is protected, and where the protection is headroom's, annotation and taints are up to date."""
     is_own = all(side.is_held for side in item.sides)
-    scarcity = item.node.scarcity if item.node is not None else 0
-    is_as_closed = (item.is_tainted, scarcity) == (closed, item.scarce if closed else 0) or item.is_on_its_way
+    marks = item.node.scarce_taints if item.node is not None else 0
+    is_as_closed = (item.is_tainted, marks) == (closed, item.scarce if closed else 0) or item.is_on_its_way
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
 
 

@@ -200,7 +200,7 @@ def two_pools(surge: str, *, hurried: bool = False) -> KeptCluster:
 
 
 def scarce(shop: KeptCluster) -> list[str]:
-    return [dict(item.labels)["karpenter.sh/nodepool"] for item in shop.cluster.view().nodes if item.scarcity]
+    return [dict(item.labels)["karpenter.sh/nodepool"] for item in shop.cluster.view().nodes if item.scarce_taints]
 
 
 def told(shop: KeptCluster) -> list[str]:
@@ -221,7 +221,7 @@ def test_the_room_of_those_with_few_places_is_marked_until_it_is_used() -> None:
     shop.keep(120)
     assert len(scarce(shop)) == 1, "the new placeholder's room is scarce now, the used one's no longer"
     used = set(shop.where().values())
-    assert not used & {item.name for item in shop.cluster.view().nodes if item.scarcity}
+    assert not used & {item.name for item in shop.cluster.view().nodes if item.scarce_taints}
 
 
 def test_a_node_may_get_a_second_mark() -> None:
@@ -233,7 +233,7 @@ def test_a_node_may_get_a_second_mark() -> None:
 
     with patch.object(Firmer, "firm", firmer):
         shop = two_pools("all")
-        assert [item.scarcity for item in shop.cluster.view().nodes if item.scarcity] == [2]
+        assert [item.scarce_taints for item in shop.cluster.view().nodes if item.scarce_taints] == [2]
         assert shop.keep(600) == [], "a second pass changes nothing"
 
 
