@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +14,24 @@ if TYPE_CHECKING:
 
 _FOLDER = files("reconciler.report") / "schemas"
 _SUFFIX = ".json"
+_ROWS = "rows"
+"""Rows that several outputs have, each described once. It is no output itself."""
+_REFERENCE = re.compile(r'"#/\$defs/(\w+)"')
 _KINDS = ("Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest")
 
 
 def schema_names() -> list[str]:
-    return sorted(entry.name.removesuffix(_SUFFIX) for entry in _FOLDER.iterdir() if entry.name.endswith(_SUFFIX))
+    names = {entry.name.removesuffix(_SUFFIX) for entry in _FOLDER.iterdir() if entry.name.endswith(_SUFFIX)}
+    return sorted(names - {_ROWS})
+
+
+def output_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of an output, with every row that it refers to."""
+    schema, rows = (json.loads((_FOLDER / f"{item}{_SUFFIX}").read_text(encoding="utf-8")) for item in (name, _ROWS))
+    found: dict[str, Any] = schema.get("$defs", {})
+    while missing := set(_REFERENCE.findall(json.dumps([schema, found]))) - found.keys():
+        found |= {row: rows["$defs"][row] for row in missing}
+    return {**schema, "$defs": dict(sorted(found.items()))}
 
 
 @click.command("schema")
@@ -29,7 +43,7 @@ def schema_command(name: str | None) -> None:
         return
     if name not in schema_names():
         raise click.UsageError(f"There is no schema {name!r}; there are {', '.join(schema_names())}.")
-    click.echo((_FOLDER / f"{name}{_SUFFIX}").read_text(encoding="utf-8"), nl=False)
+    click.echo(json.dumps(output_schema(name), indent=2, ensure_ascii=False))
 
 
 @click.command("crd")

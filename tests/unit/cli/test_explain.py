@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
+from reconciler.cli.schema import output_schema
 from reconciler.cluster.apply import InventoryParent
 from reconciler.model.errors import Invalid
 from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer, office
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples-repo"
-SCHEMA = json.loads((ROOT / "reconciler" / "report" / "schemas" / "explain.v1.json").read_text())
+SCHEMA = output_schema("explain.v1")
 WHERE = (
     *("--repo", str(EXAMPLES), "--path", "clusters/production", "--now", "2026-11-23T08:00:00Z"),
     *("--cluster", f"snapshot:{EXAMPLES / 'snapshots' / 'production'}"),

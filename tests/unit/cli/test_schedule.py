@@ -16,13 +16,14 @@ import yaml
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
+from reconciler.cli.schema import output_schema
 from tests.builders import manifest
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES = yaml.load((ROOT / "tests" / "cases" / "schedules.yaml").read_text(), Loader=yaml.CSafeLoader)
 PROPOSAL = ROOT / "tests" / "cases" / "schedule_of_the_proposal.yaml"
 RANGES = ROOT / "tests" / "cases" / "schedule_with_ranges.yaml"
-SCHEMA = json.loads((ROOT / "reconciler" / "report" / "schemas" / "schedules.v1.json").read_text())
+SCHEMA = output_schema("schedules.v1")
 PAGE = ROOT / "docs" / "commands" / "schedule.md"
 MONDAY = "2026-11-23T18:30:00Z"
 

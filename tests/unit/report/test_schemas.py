@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Callable
-from importlib.resources import files
+from dataclasses import replace
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
-from reconciler.cli.schema import schema_names
-from reconciler.model.changes import BudgetOutcome, Plan
+from reconciler.cli.schema import output_schema, schema_names
+from reconciler.model.changes import BudgetOutcome, NodeClaimAction, Plan
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
+from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import BudgetPieces
 from reconciler.report.budgets.document import budget_spans_json
 from reconciler.report.difference.difference import difference
@@ -22,6 +23,7 @@ from reconciler.report.plan.document import plan_document
 from reconciler.report.status.clusters import clusters_document
 from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text
+from tests.builders import buffer_ref
 from tests.fakes.status import shown
 from tests.plans import NOW, full_plan
 
@@ -56,25 +58,32 @@ DOCUMENTS: dict[str, Callable[[], Any]] = {
 }
 
 
-def schema(name: str) -> Any:
-    return json.loads((files("reconciler.report") / "schemas" / f"{name}.json").read_text())
-
-
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_output_fits_its_schema(name: str) -> None:
-    jsonschema_rs.Draft202012Validator(schema(name)).validate(DOCUMENTS[name]())
+    jsonschema_rs.Draft202012Validator(output_schema(name)).validate(DOCUMENTS[name]())
 
 
 def test_a_missing_field_would_be_noticed() -> None:
     document = plan_document(full_plan())
     del document["cost"]
-    assert not jsonschema_rs.Draft202012Validator(schema("plan.v1")).is_valid(document)
+    assert not jsonschema_rs.Draft202012Validator(output_schema("plan.v1")).is_valid(document)
+
+
+def test_a_difference_may_have_whatever_its_plans_have() -> None:
+    plan = full_plan()
+    freed = replace(
+        plan.node_claims, untaint=(NodeClaimAction("general-x", "node-x", "general", "its request is over"),)
+    )
+    waiting = WaitingDeletions((buffer_ref(),), 1, 11, next_at=NOW)
+    document = difference_document(difference(plan, replace(plan, node_claims=freed, waiting=waiting)))
+    assert document["head"].keys() >= {"waitingDeletions"}
+    jsonschema_rs.Draft202012Validator(output_schema("diff.v1")).validate(document)
 
 
 def test_every_schema_is_a_schema() -> None:
     assert set(DOCUMENTS) <= set(schema_names())
     for name in schema_names():
-        jsonschema_rs.meta.validate(schema(name))
+        jsonschema_rs.meta.validate(output_schema(name))
 
 
 def test_the_daemons_status_reads_well() -> None:

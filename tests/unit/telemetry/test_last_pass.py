@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
-from importlib.resources import files
 from typing import Any
 
 import jsonschema_rs
 
+from reconciler.cli.schema import output_schema
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan, WriteResult
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Transient
@@ -221,7 +221,7 @@ def test_the_history_is_bounded() -> None:
 
 
 def test_its_document_and_that_of_a_replica_that_waits_are_what_the_schema_says() -> None:
-    schema = json.loads((files("reconciler.report") / "schemas" / "status.v1.json").read_text())
+    schema = output_schema("status.v1")
     validator = jsonschema_rs.validator_for(schema, validate_formats=True)
     last = last_pass()
     standby = shown(last.report(), Live(leads=False, leader="headroom-7f_1"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, timedelta
-from importlib.resources import files
 
 import jsonschema_rs
 
+from reconciler.cli.schema import output_schema
 from reconciler.model.changes import (
     Action,
     DemandOutcome,
@@ -185,5 +184,4 @@ def test_the_json_of_plan_and_status_tell_what_waits() -> None:
 
 
 def validated(schema: str, document: object) -> None:
-    text = (files("reconciler.report") / "schemas" / f"{schema}.v1.json").read_text()
-    jsonschema_rs.validator_for(json.loads(text), validate_formats=True).validate(document)
+    jsonschema_rs.validator_for(output_schema(f"{schema}.v1"), validate_formats=True).validate(document)
