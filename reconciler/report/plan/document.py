@@ -69,7 +69,7 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
     }
     if plan.include_pending:
         document["existing"] = [_occupied(place) for place in plan.occupied]
-        document["leaving"] = [{"node": item.node, **_pending(item.pods)} for item in leaving_nodes(plan)]
+        document["leaving"] = [{"node": node, **_pending(pods)} for node, pods in leaving_nodes(plan).items()]
     return document
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -27,7 +28,6 @@ from reconciler.report.plan.rows import (
 )
 from reconciler.report.plan.words import (
     HOURS_OF_SPAN,
-    MOST_ZONES,
     SPAN,
     demand_facts,
     is_paid,
@@ -35,6 +35,7 @@ from reconciler.report.plan.words import (
     node_actions,
     order_words,
     own_domains,
+    place_words,
     price_notes,
     reason_words,
     sample_words,
@@ -44,6 +45,7 @@ from reconciler.report.plan.words import (
 from reconciler.report.timeline.chart import timeline_chart
 from reconciler.report.timeline.rows import week_rows
 from reconciler.report.words import (
+    MOST_NAMES,
     NOT_SHOWN,
     Row,
     dollars,
@@ -56,8 +58,6 @@ from reconciler.report.words import (
     size_words,
 )
 
-MOST_WAITING = 3
-"""The most objects to name that wait for the same."""
 _WHAT_IF = "What-if only: Karpenter makes nodes for pending pods; headroom apply never does."
 _SIGNS = {"hold": "=", "untaint": "="}
 
@@ -139,15 +139,15 @@ def _demand(outcome: DemandOutcome) -> Row:
 
 def _sections(plan: Plan, spending: Spending | None, zone: tzinfo | None) -> list[Row]:
     claims, domains = plan.node_claims, own_domains(plan)
-    launched = [_row(f"NodePool {row.node_pool}", row.size, row.kinds) for row in launches(plan)]
-    unplaced = [_row(row.title, counted(len(row.names), "pod"), "; ".join(row.reasons)) for row in left_over(plan)]
     objects = [
         [object_row(item) for item in plan.objects if (item.action is Action.DELETE) is gone] for gone in (False, True)
     ]
     costs = [] if spending is None else cost_parts(spending)
     return [
-        section("What Karpenter would launch for pending pods", launched, notes=[_WHAT_IF]),
-        section("Pending pods that cannot be placed", unplaced),
+        section(
+            "What Karpenter would launch for pending pods", [item.row for item in launches(plan)], notes=[_WHAT_IF]
+        ),
+        section("Pending pods that cannot be placed", _left_over(plan)),
         *(section(f"Cost over {SPAN}, {how}", rows, "Cost", "More") for how, rows in costs),
         section("Nodes to create", [creation_row(item, domains=domains.get(item.name, "")) for item in claims.create]),
         *(
@@ -191,7 +191,7 @@ def waiting_lines(change_set: ChangeSet) -> Iterable[str]:
     for result in change_set.results:
         if result.outcome is Outcome.SKIPPED:
             objects.setdefault(result.message, []).append(str(result.write.ref))
-    return [f"  {message}: {listed(refs, most=MOST_WAITING)}" for message, refs in objects.items()]
+    return [f"  {message}: {listed(refs, most=MOST_NAMES)}" for message, refs in objects.items()]
 
 
 def pass_text(plan: Plan, change_set: ChangeSet | None, *, cluster: str, zone: tzinfo | None = None) -> str:
@@ -204,10 +204,6 @@ def pass_text(plan: Plan, change_set: ChangeSet | None, *, cluster: str, zone: t
     return text + terminal_lines([applied_words(change_set), *waiting_lines(change_set), *failures])
 
 
-MOST_NAMES = 3
-"""The most pods to name in one row; the rest is counted."""
-
-
 @dataclass(frozen=True, slots=True)
 class PendingLaunch:
     """New nodes of one NodePool in the same zones. types: how many nodes by cheapest instance type. price: USD an hour of all
@@ -216,13 +212,13 @@ class PendingLaunch:
     node_pool: str
     places: str
     capacity_types: tuple[str, ...]
-    types: tuple[tuple[str, int], ...]
+    types: Mapping[str, int]
     pods: int
     price: float | None
 
     @property
     def nodes(self) -> int:
-        return sum(count for _, count in self.types)
+        return sum(self.types.values())
 
     @property
     def is_paid(self) -> bool:
@@ -230,110 +226,70 @@ class PendingLaunch:
         return self.price is not None and is_paid(self.price, self.capacity_types)
 
     @property
-    def size(self) -> str:
-        """`4 nodes for 12 pods, $2.2000/h`."""
+    def row(self) -> Row:
+        """`4 nodes for 12 pods, $2.2000/h; 2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
         price = "price not known" if self.price is None else launch_price(self.price, self.capacity_types, self.nodes)
-        return f"{counted(self.nodes, 'node')} for {counted(self.pods, 'pod')}, {price}"
-
-    @property
-    def kinds(self) -> str:
-        """`2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
-        return f"{listed(f'{count:,} × {name}' for name, count in self.types)}; {self.places}"
-
-
-@dataclass(frozen=True, slots=True)
-class LeavingNode:
-    """A node that is being deleted, and where its pods could be placed."""
-
-    node: str
-    pods: PendingOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOver:
-    """Pods that could not be placed for the same reasons."""
-
-    names: tuple[str, ...]
-    unplaced: tuple[UnplacedReason, ...]
-
-    @property
-    def title(self) -> str:
-        """`Pod/shop/a and Pod/shop/b`, the first few by name."""
-        return listed(self.names, most=MOST_NAMES)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return tuple(reason_words(reason) for reason in self.unplaced)
+        size = f"{counted(self.nodes, 'node')} for {counted(self.pods, 'pod')}, {price}"
+        types = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
+        kinds = listed(f"{count:,} × {name}" for name, count in types)
+        return _row(f"NodePool {self.node_pool}", size, f"{kinds}; {self.places}")
 
 
 def launches(plan: Plan) -> tuple[PendingLaunch, ...]:
     """New nodes that hold pending pods, by NodePool and place."""
     groups: dict[tuple[str, str], list[NodeClaimCreation]] = {}
     for creation in plan.node_claims.create:
+        planned = creation.planned
         if _pods_on(creation):
-            groups.setdefault((creation.planned.node_pool, _places(creation)), []).append(creation)
-    return tuple(_launch(pool, places, members) for (pool, places), members in sorted(groups.items()))
+            groups.setdefault((planned.node_pool, place_words(planned)), []).append(creation)
+    return tuple(_launch(*key, members) for key, members in sorted(groups.items()))
 
 
 def _pods_on(creation: NodeClaimCreation) -> int:
     return sum(holding.count for holding in creation.planned.holdings if holding.demand.kind == POD_KIND)
 
 
-def _places(creation: NodeClaimCreation) -> str:
-    planned = creation.planned
-    zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
-    return f"{' or '.join(planned.capacity_types)} in {zones}"
+def _launch(pool: str, places: str, members: Sequence[NodeClaimCreation]) -> PendingLaunch:
+    planned = [creation.planned for creation in members]
+    price = sum(item.price for item in planned) if all(item.price_known for item in planned) else None
+    types = Counter(item.instance_types[0] if item.instance_types else "any type" for item in planned)
+    return PendingLaunch(pool, places, planned[-1].capacity_types, types, sum(map(_pods_on, members)), price)
 
 
-def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> PendingLaunch:
-    kinds: dict[str, int] = {}
-    pods, price, known = 0, 0.0, True
-    capacity_types: tuple[str, ...] = ()
-    for creation in members:
-        name = creation.planned.instance_types[0] if creation.planned.instance_types else "any type"
-        kinds[name] = kinds.get(name, 0) + 1
-        pods += _pods_on(creation)
-        capacity_types = creation.planned.capacity_types
-        price += creation.planned.price
-        known = known and creation.planned.price_known
-    types = tuple(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
-    return PendingLaunch(pool, places, capacity_types, types, pods, price if known else None)
-
-
-def left_over(plan: Plan) -> tuple[LeftOver, ...]:
+def _left_over(plan: Plan) -> list[Row]:
     """Pods without a place, grouped by equal reasons, the largest group first."""
     groups: dict[tuple[UnplacedReason, ...], list[str]] = {}
     for outcome in plan.demands:
         if outcome.demand.is_pending_pod and outcome.unplaced:
             groups.setdefault(outcome.unplaced_reasons, []).append(str(outcome.demand.ref))
-    rows = [LeftOver(tuple(names), reasons) for reasons, names in groups.items()]
-    return tuple(sorted(rows, key=lambda row: (-len(row.names), row.names)))
+    return [
+        _row(listed(names, most=MOST_NAMES), counted(len(names), "pod"), "; ".join(map(reason_words, reasons)))
+        for reasons, names in sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
+    ]
 
 
-def leaving_nodes(plan: Plan) -> tuple[LeavingNode, ...]:
-    """Nodes being deleted whose pods need another place, by name, in a plan made with `--include-pending`."""
+def leaving_nodes(plan: Plan) -> dict[str, PendingOutcome]:
+    """By node that is being deleted, in a plan made with `--include-pending`: where its pods could be placed."""
     by_node: dict[str, list[DemandOutcome]] = {}
     for outcome in plan.demands:
         if outcome.demand.leaves:
             by_node.setdefault(outcome.demand.leaves, []).append(outcome)
-    return tuple(LeavingNode(node, PendingOutcome.of(outcomes)) for node, outcomes in sorted(by_node.items()))
+    return {node: PendingOutcome.of(outcomes) for node, outcomes in sorted(by_node.items())}
 
 
-def _whose(leaving: Sequence[LeavingNode]) -> str:
+def _whose(leaving: Mapping[str, PendingOutcome]) -> str:
     """`2 pods of node-3, which is being deleted`, `9 pods of 2 nodes that are being deleted (node-3 and node-4)`."""
-    pods = counted(sum(item.pods.pods for item in leaving), "pod")
-    names = [item.node for item in leaving]
-    if len(names) == 1:
-        return f"{pods} of {names[0]}, which is being deleted"
-    shown = listed(names, most=MOST_NAMES)
-    return f"{pods} of {counted(len(names), 'node')} that are being deleted ({shown})"
+    pods = counted(sum(item.pods for item in leaving.values()), "pod")
+    if len(leaving) == 1:
+        return f"{pods} of {next(iter(leaving))}, which is being deleted"
+    return f"{pods} of {counted(len(leaving), 'node')} that are being deleted ({listed(leaving, most=MOST_NAMES)})"
 
 
 def pending_words(plan: Plan) -> str:
     """One sentence about all pending pods and those of nodes being deleted; "" if there are none."""
     leaving = leaving_nodes(plan)
     waiting = [counted(plan.pending.pods, "pending pod")] if plan.pending.pods else []
-    pending = sum((item.pods for item in leaving), plan.pending)
+    pending = sum(leaving.values(), plan.pending)
     if not pending.pods:
         return ""
     there = pending.placed_on_existing

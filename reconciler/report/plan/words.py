@@ -20,7 +20,7 @@ from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Cause, UnplacedReason
+from reconciler.model.placement import Cause, PlannedNode, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, counted, listed
 from reconciler.model.remembered import WaitingDeletions
@@ -120,9 +120,14 @@ def offered(creation: NodeClaimCreation) -> str:
     types = planned.instance_types[0] if planned.instance_types else "any type"
     if len(planned.instance_types) > 1:
         types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
-    zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
     price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
-    return f"{' or '.join(planned.capacity_types)} in {zones}: {types}, {price}"
+    return f"{place_words(planned)}: {types}, {price}"
+
+
+def place_words(planned: PlannedNode) -> str:
+    """`on-demand in zone-a or zone-b`."""
+    zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
+    return f"{' or '.join(planned.capacity_types)} in {zones}"
 
 
 def node_name(action: NodeClaimAction) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from reconciler.model.refs import abridged
 from reconciler.model.timelines import CapacityTimeline, FillPoint
@@ -32,6 +32,7 @@ from reconciler.report.timeline.chart import (
 from reconciler.report.words import local_zone, moment
 from reconciler.zone_data import time_zone
 
+T = TypeVar("T")
 BLOCKS = "▁▂▃▄▅▆▇█"
 CELLS = 6
 """Cells for each day."""
@@ -51,38 +52,41 @@ def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
     """Rows for the templates: a line for each lane that changes, and constant values in words."""
     every = lanes(timeline)
     moving = [lane for lane in every if not lane.is_constant]
+    of_them = f"{len(moving):,} of {len(every):,} change" if moving else "no change"
     return {
-        "title": f"The coming week: {len(moving):,} of {len(every):,} change"
-        if moving
-        else "The coming week: no change",
+        **_week(f"The coming week: {of_them}", timeline, zone, "line's maximum"),
         "count": len(every),
-        "heading": _heading(timeline, zone),
-        "lines": [
-            _row(moving[index], timeline, zone) for index in shared_out([lane.group for lane in moving], MOST_LANES)
-        ],
+        "lines": [_row(lane, timeline, zone) for lane in _shown(moving, [lane.group for lane in moving])],
         "left": max(0, len(moving) - MOST_LANES),
         "constant": _constant([lane for lane in every if lane.is_constant]),
-        "legend": LEGEND.format("line's maximum"),
-        "zone": timeline.start.astimezone(zone).tzname() or "",
     }
 
 
 def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
     """The same for two revisions: only lanes that differ, with lines for before and after."""
     changes = lane_changes(base, head)
+    differ = f"{len(changes):,} differ{'s' if len(changes) == 1 else ''}"
     return {
-        "title": f"The coming week, before and after: {len(changes):,} differ{'s' if len(changes) == 1 else ''}",
+        **_week(f"The coming week, before and after: {differ}", head, zone, "maximum of both lines"),
         "count": len(changes),
-        "heading": _heading(head, zone),
-        "lines": [
-            _change_row(changes[index], head, zone)
-            for index in shared_out([item.either.group for item in changes], MOST_LANES)
-        ],
+        "lines": [_change_row(item, head, zone) for item in _shown(changes, [item.either.group for item in changes])],
         "left": max(0, len(changes) - MOST_LANES),
         "constant": [],
-        "legend": LEGEND.format("maximum of both lines"),
-        "zone": head.start.astimezone(zone).tzname() or "",
     }
+
+
+def _week(title: str, timeline: CapacityTimeline, zone: tzinfo, highest: str) -> dict[str, Any]:
+    """highest: what the highest block stands for."""
+    return {
+        "title": title,
+        "heading": " ".join(name.ljust(CELLS) for name, _, _ in _days(timeline, zone)).rstrip(),
+        "legend": LEGEND.format(highest),
+        "zone": timeline.start.astimezone(zone).tzname() or "",
+    }
+
+
+def _shown(items: Sequence[T], groups: Sequence[str]) -> list[T]:
+    return [items[index] for index in shared_out(groups, MOST_LANES)]
 
 
 def _constant(those: Sequence[Lane]) -> list[str]:
@@ -137,10 +141,6 @@ def _days(timeline: CapacityTimeline, zone: tzinfo) -> list[tuple[str, datetime,
         (day_words(day)[:CELLS], begins, midnight(day + timedelta(days=1), zone))
         for day, begins in midnights(timeline.start, timeline.end, zone)
     ]
-
-
-def _heading(timeline: CapacityTimeline, zone: tzinfo) -> str:
-    return " ".join(name.ljust(CELLS) for name, _, _ in _days(timeline, zone)).rstrip()
 
 
 def _blocks(lane: Lane, timeline: CapacityTimeline, zone: tzinfo, most: int) -> str:
