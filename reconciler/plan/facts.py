@@ -3,7 +3,7 @@ facts that the plan cannot change: hostnames, clocks, nominated pods, placements
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -129,37 +129,26 @@ def _finding(hostname: str, names: Sequence[str]) -> Finding:
 
 
 def nominated_notes(view: ClusterView) -> tuple[str, ...]:
-    """One sentence for those that count as being on their node, one for those whose node cannot take them. view: from `with_nominated`."""
-    there = [pod for pod in view.nominated if pod.node_name is not None]
-    lost = [pod for pod in view.nominated if pod.node_name is None and not pod.deleting]
+    """About pods that count as being on the node that kube-scheduler chose, and about those whose node cannot take them. view: from
+    `with_nominated`."""
+    there = [_chosen(pod) for pod in view.nominated if pod.node_name is not None]
+    lost = [_chosen(pod) for pod in view.nominated if pod.node_name is None and not pod.deleting]
     notes = []
     if there:
-        one = len(there) == 1
+        counts = "they count as running there, and no node is planned for them"
         notes.append(
-            f"{_listed(there, _waits_for)} (status.nominatedNodeName): {'it counts' if one else 'they count'} as running there, "
-            f"and no node is planned for {'it' if one else 'them'}, as Karpenter makes none"
+            f"kube-scheduler has chosen a node (status.nominatedNodeName) for {abridged(there, _MOST_PODS)}: {counts}"
         )
     if lost:
-        one = len(lost) == 1
+        words = "that node is gone or takes no pods, and Karpenter makes none until the choice is withdrawn"
         notes.append(
-            f"{_listed(lost, _has_lost)} (status.nominatedNodeName): {'it is' if one else 'they are'} placed like any other pod; "
-            f"Karpenter makes no node for {'it' if one else 'them'} until kube-scheduler withdraws the nomination"
+            f"kube-scheduler has chosen a node (status.nominatedNodeName) for {abridged(lost, _MOST_PODS)}: {words}"
         )
     return tuple(notes)
 
 
-def _listed(pods: Sequence[Pod], words: Callable[[Pod], str]) -> str:
-    return abridged(map(words, pods), _MOST_PODS)
-
-
-def _waits_for(pod: Pod) -> str:
-    return (
-        f"Pod/{pod.namespace}/{pod.name} waits for room on {pod.nominated_node}, which kube-scheduler has chosen for it"
-    )
-
-
-def _has_lost(pod: Pod) -> str:
-    return f"Pod/{pod.namespace}/{pod.name} was to go to {pod.nominated_node}, which is gone or takes no pods"
+def _chosen(pod: Pod) -> str:
+    return f"Pod/{pod.namespace}/{pod.name} on {pod.nominated_node}"
 
 
 def rejections(broken: Sequence[str]) -> tuple[Finding, ...]:

@@ -87,7 +87,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     created = made_by_others(requests.created, facts.demands)
     held = _held(facts, bins, created, capped, prices, blocked=bool(blocked)) if bins else Holds()
     held = held if blocked or not requests.deleted else held.with_deleted(requests.deleted)
-    missed = stock_outs(facts.launches, facts.demands, created, placement.unplaced, facts.cluster_now)
+    missed = stock_outs(facts.launches, facts.demands, created, facts.cluster_now)
     objects, pruning, applied = _objects(facts, rules, requests, bins, unrendered, blocked=bool(blocked))
     outcomes = with_waiting(with_shortages(_outcomes(facts, bins, created, tallies, requests), view), pruning)
     of_buffers: dict[str, Any] = {}

@@ -26,7 +26,7 @@ from reconciler.model.nodes import (
     InstanceType,
     NodeClaim,
 )
-from reconciler.model.placement import Cause, PlannedNode, Unplaced, read_holdings, words_of_holdings
+from reconciler.model.placement import Cause, PlannedNode, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Moment, Record, Unreadable, records_of, remembered, restored
 from reconciler.model.requirements import listed_values
@@ -289,28 +289,19 @@ def stock_outs(
     launches: LaunchRecord,
     demands: Iterable[Demand],
     created: Sequence[NodeClaimCreation],
-    unplaced: Iterable[Unplaced],
     now: datetime,
 ) -> tuple[StockOut, ...]:
-    """One for each placeholder that vanished since the last pass. created, unplaced: what becomes of its chunks now."""
+    """One for each placeholder that vanished since the last pass. created: the nodes that this pass asks for."""
     if not launches.vanished:
         return ()
     by_name = {str(demand.ref): demand.ref for demand in demands}
-    missing: dict[ObjectRef, set[Cause]] = {}
-    for item in unplaced:
-        missing.setdefault(item.demand, set()).update(reason.cause for reason in item.reasons)
     events = []
     for name, launch in sorted(launches.vanished.items()):
         held = sorted({by_name[words] for words, _ in read_holdings(launch.holds) if words in by_name})
         again = [item for item in created if any(holding.demand in held for holding in item.planned.holdings)]
+        then = f"may be {retry_words(launches, now)}"
         if again:
-            then = f"instead it asks for {_offered_words(_offered(again[0].planned))}"
-        elif not held or any(Cause.NOT_AVAILABLE in missing.get(demand, ()) for demand in held):
-            then = retry_words(launches, now)
-        elif any(demand in missing for demand in held):
-            then = "there is no other place for its chunks now"
-        else:
-            then = "nothing is needed in its place"
+            then = f"instead headroom asks for {_offered_words(_offered(again[0].planned))}"
         events.append(
             StockOut(tuple(held), f"NodeClaim {name} gave no node ({_offered_words(launch.offered)}): {then}")
         )

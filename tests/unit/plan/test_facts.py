@@ -115,28 +115,22 @@ def notes(*nominated: str) -> tuple[str, ...]:
     return nominated_notes(with_nominated(ClusterView(nodes=(node("a"),), pods=pods)))
 
 
+CHOSEN = "kube-scheduler has chosen a node (status.nominatedNodeName) for"
+
+
 def test_one_that_counts_on_its_node() -> None:
-    (note,) = notes("a")
-    assert note == (
-        "Pod/shop/web-0 waits for room on a, which kube-scheduler has chosen for it (status.nominatedNodeName): it counts as "
-        "running there, and no node is planned for it, as Karpenter makes none"
-    )
+    counts = "they count as running there, and no node is planned for them"
+    assert notes("a") == (f"{CHOSEN} Pod/shop/web-0 on a: {counts}",)
 
 
 def test_one_whose_node_is_gone() -> None:
-    (note,) = notes("gone")
-    assert note == (
-        "Pod/shop/web-0 was to go to gone, which is gone or takes no pods (status.nominatedNodeName): it is placed like any other "
-        "pod; Karpenter makes no node for it until kube-scheduler withdraws the nomination"
-    )
+    words = "that node is gone or takes no pods, and Karpenter makes none until the choice is withdrawn"
+    assert notes("gone") == (f"{CHOSEN} Pod/shop/web-0 on gone: {words}",)
 
 
 def test_of_many_three_are_named() -> None:
     (note,) = notes(*"aaaaa")
-
-    assert "Pod/shop/web-2 waits" in note
-    assert "Pod/shop/web-3" not in note
-    assert " and 2 more (status.nominatedNodeName): they count as running there" in note
+    assert "Pod/shop/web-2 on a and 2 more: " in note
 
 
 def test_nothing_is_said_of_others() -> None:

@@ -177,7 +177,7 @@ def test_it_is_left_to_that_node_and_the_plan_says_so(tmp_path: Path) -> None:
     assert plan.demands == ()
     assert plan.findings == ()
     (note,) = plan.notes
-    assert note.startswith("Pod/shop/chosen waits for room on node-1, which kube-scheduler has chosen for it")
+    assert "for Pod/shop/chosen on node-1: they count as running there" in note
 
 
 def test_its_explanation_is_that_sentence(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_another_offering_is_taken_and_that_is_said() -> None:
     shop.keep(60)
     assert asked_for(shop) == [("m-2x",), ("m-8x",)]
     (message,) = warnings(shop)
-    assert "(m-2x in zone-a as on-demand): instead it asks for m-8x in zone-a as on-demand" in message
+    assert "(m-2x in zone-a as on-demand): instead headroom asks for m-8x in zone-a as on-demand" in message
     assert shop.short() == 0
     assert shop.keep(120) == []
 
