@@ -279,7 +279,8 @@ class GitSource:
         commit = self._remote.fetch(head)
         local = self._remote.local()
         if self._options.allowed_signers:
-            self._verify(commit, Path(self._options.allowed_signers))
+            since = None if self._good is None else self._good.commit
+            verify_signatures(self._remote.commits(commit), commit, self._options, since=since)
         good = Good(head.name, commit, time_of(local, commit))
         tree = self._load(good)
         before = self._good
@@ -298,15 +299,6 @@ class GitSource:
         save_good(self._folder, good)
         self._good, self._tree = good, tree
         self._remote.tidy()
-
-    def _verify(self, commit: str, allowed_signers: Path) -> None:
-        verify_signatures(
-            self._remote.commits(commit),
-            commit,
-            allowed_signers,
-            since=None if self._good is None else self._good.commit,
-            timeout=self._options.timeout.total_seconds(),
-        )
 
     def _load(self, good: Good, *, whole: bool = False) -> SourceTree:
         """The tree of a commit. whole: the copy must have all of it already, and nothing is fetched."""

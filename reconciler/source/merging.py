@@ -206,15 +206,8 @@ class _Copy:
 
     def verify(self, *commits: str) -> None:
         """Raises `Stalled` unless each commit is signed by an allowed signer, if the options require that."""
-        if self.options.allowed_signers:
-            for commit in commits:
-                verify_signatures(
-                    self.git_dir,
-                    commit,
-                    Path(self.options.allowed_signers),
-                    since=None,
-                    timeout=self.options.timeout.total_seconds(),
-                )
+        for commit in commits:
+            verify_signatures(self.git_dir, commit, self.options, since=None)
 
     def descends(self, commit: str, ancestor: str) -> bool:
         try:

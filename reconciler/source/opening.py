@@ -155,15 +155,7 @@ def open_source(
     if not revision and is_repository(path):
         revision = "HEAD"
     if revision:
-        return LocalRevision(
-            path,
-            revision,
-            scope,
-            clock=clock,
-            timeout=options.timeout,
-            rewind_hold=options.rewind_hold,
-            allowed_signers=options.allowed_signers or None,
-        )
+        return LocalRevision(path, revision, scope, clock=clock, options=options)
     if options.allowed_signers:
         raise Invalid(
             f"{repository} is read as it stands, and files have no signatures",

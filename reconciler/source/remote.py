@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -76,24 +76,19 @@ class Remote:
                     hint="push a first commit, or name a branch with --revision",
                 )
             return Head(default.removeprefix("refs/heads/"), default, commits["HEAD"])
-        for ref in _spellings(revision):
-            if ref in commits:
-                name = ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
-                return Head(name, ref, commits.get(f"{ref}^{{}}", commits[ref]))
-        raise Stalled(
-            f"{self._address.shown} has no branch or tag {revision!r}",
-            reason=OPERATION_FAILED,
-            hint=f"its default branch is {default.removeprefix('refs/heads/')}; a commit needs its full name",
-        )
+        head = _head_in(commits, revision)
+        if head is None:
+            raise Stalled(
+                f"{self._address.shown} has no branch or tag {revision!r}",
+                reason=OPERATION_FAILED,
+                hint=f"its default branch is {default.removeprefix('refs/heads/')}; a commit needs its full name",
+            )
+        return head
 
     def branch(self, name: str) -> Head | None:
         """A branch; None if there is none of this name."""
-        try:
-            return self.head(f"refs/heads/{name}")
-        except Stalled as failure:
-            if "has no branch or tag" in failure.message:
-                return None
-            raise
+        ref = f"refs/heads/{name}"
+        return _head_in(self._references(ref)[0], ref)
 
     def _references(self, revision: str) -> tuple[dict[str, str], str]:
         """Object names by reference, for HEAD and everything the revision may mean; and the branch that HEAD points to."""
@@ -293,3 +288,12 @@ def _spellings(revision: str) -> tuple[str, ...]:
     if revision.startswith("refs/"):
         return (revision,)
     return (f"refs/heads/{revision}", f"refs/tags/{revision}")
+
+
+def _head_in(commits: Mapping[str, str], revision: str) -> Head | None:
+    """The head that a revision names among these references; None if it names none."""
+    for ref in _spellings(revision):
+        if ref in commits:
+            name = ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
+            return Head(name, ref, commits.get(f"{ref}^{{}}", commits[ref]))
+    return None

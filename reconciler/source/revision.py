@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import configparser
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from reconciler.model.declared import SourceTree
@@ -14,6 +14,7 @@ from reconciler.source.commands import (
     OPERATION_FAILED,
     CommandFailedError,
     Commands,
+    GitOptions,
     allows_removals,
     load_git,
     stalled,
@@ -27,7 +28,7 @@ from reconciler.source.state import is_rewound
 
 class LocalRevision:
     """path: a working tree, a folder inside one (which is then the root), or a bare repository. revision: anything that git
-    understands; it is followed when it moves. scope, rewind_hold, allowed_signers: as for `GitSource`."""
+    understands; it is followed when it moves. scope, options: as for `GitSource`."""
 
     def __init__(
         self,
@@ -36,18 +37,14 @@ class LocalRevision:
         scope: Scope | None = None,
         *,
         clock: Clock,
-        timeout: timedelta = timedelta(minutes=1),
-        rewind_hold: timedelta = timedelta(minutes=10),
-        allowed_signers: str | Path | None = None,
+        options: GitOptions | None = None,
         limits: TreeLimits | None = None,
     ) -> None:
         self._path = Path(path)
         self._revision = revision
         self._scope = scope or Scope()
         self._clock = clock
-        self._timeout = timeout
-        self._rewind_hold = rewind_hold
-        self._allowed_signers = Path(allowed_signers) if allowed_signers else None
+        self._options = options or GitOptions()
         self._limits = limits or TreeLimits()
         self._git_dir, self._prefix = find_repository(self._path)
         self._commit = ""
@@ -65,7 +62,7 @@ class LocalRevision:
         return replace(
             self._tree,
             stalled=None if failure is None else (failure.reason, failure.message),
-            rewound=is_rewound(self._rewound_at, self._clock.now(), self._rewind_hold),
+            rewound=is_rewound(self._rewound_at, self._clock.now(), self._options.rewind_hold),
         )
 
     def hasten(self) -> None:
@@ -76,18 +73,11 @@ class LocalRevision:
 
     def _follow(self) -> None:
         # A user's partial clone may lack contents, which Git may fetch, as it would for the user.
-        commands = Commands(self._git_dir, timeout=self._timeout.total_seconds(), network=True)
+        commands = Commands(self._git_dir, timeout=self._options.timeout.total_seconds(), network=True)
         commit = commit_of(commands, str(self._path), self._revision)
         if commit == self._commit:
             return
-        if self._allowed_signers is not None:
-            verify_signatures(
-                self._git_dir,
-                commit,
-                self._allowed_signers,
-                since=self._commit or None,
-                timeout=self._timeout.total_seconds(),
-            )
+        verify_signatures(self._git_dir, commit, self._options, since=self._commit or None)
         files, skipped = read_commit(commands, commit, self._scope, self._limits, prefix=self._prefix)
         goes_on = bool(self._commit) and commands.succeeds("merge-base", "--is-ancestor", self._commit, commit)
         if self._commit and not goes_on:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reconciler.files import read_named_file
 from reconciler.model.errors import Stalled
-from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.commands import CommandFailedError, Commands, GitOptions
 
 SIGNATURE_FAILED = "SignatureVerificationFailed"
 _MOST = 5_000
@@ -22,16 +22,20 @@ _ARMORED_KEYS = re.compile(
 )
 
 
-def verify_signatures(folder: Path, commit: str, allowed_signers: Path, *, since: str | None, timeout: float) -> None:
-    """Returns if every commit has a good signature of an allowed signer. Raises `Stalled` if not, or if that cannot be determined.
+def verify_signatures(folder: Path, commit: str, options: GitOptions, *, since: str | None) -> None:
+    """Returns if every commit has a good signature of an allowed signer, or the options name none. Raises `Stalled` if not, or if that
+    cannot be determined.
 
     since: the last good commit. Every ancestor of `commit` that is not one of `since` is verified. A signature on the last alone
     would vouch for whatever somebody else had pushed below it. None: there is no good commit yet, and only `commit` is verified.
     folder: a repository with the commits; it needs no trees.
 
-    allowed_signers: OpenSSH's format (see ALLOWED SIGNERS in ssh-keygen's manual), armored OpenPGP public keys, or both, read again
+    `options.allowed_signers`: OpenSSH's format (see ALLOWED SIGNERS in ssh-keygen's manual), armored OpenPGP public keys, or both, read again
     each time. Only this file decides. The keys and settings of the user who runs headroom are ignored.
     """
+    if not options.allowed_signers:
+        return
+    allowed_signers, timeout = Path(options.allowed_signers), options.timeout.total_seconds()
     commits = [commit]
     if since is not None:
         commits = _between(Commands(folder, timeout=timeout), since, commit) or commits

@@ -333,7 +333,9 @@ def test_what_was_committed_before_signing_began_is_not_asked_about(signed: Sign
 
 @WHATEVER_THE_SERVER
 def test_a_repository_on_this_machine_is_held_to_the_same(signed: Signed, repository: GitRepository) -> None:
-    source = LocalRevision(repository.work, "main", clock=signed.clock, allowed_signers=signed.allowed)
+    source = LocalRevision(
+        repository.work, "main", clock=signed.clock, options=GitOptions(allowed_signers=signed.allowed)
+    )
     source.read()
     commit = signed.commit("unsigned", "")
     signed.commit("signed on top of it", "anna")

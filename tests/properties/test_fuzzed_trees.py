@@ -11,7 +11,6 @@ import random
 import shutil
 import subprocess
 import zlib
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -126,7 +125,7 @@ def test_a_tree_is_read_or_is_a_stall_with_a_reason(batch: int, tmp_path: Path) 
             objects.damage(draw)
         source = LocalRevision(
             folder, "main", Scope(draw.choice(("", "a", "clusters")), "templates"), clock=ManualClock(),
-            timeout=timedelta(seconds=60), limits=LIMITS,
+            limits=LIMITS,
         )  # fmt: skip
         tree = outcome(source)
         shutil.rmtree(folder)
