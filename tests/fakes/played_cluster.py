@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.fields import Manager
 from reconciler.cluster.embedded.store import SERVED, Body, stamp
-from reconciler.cluster.embedded.world import RecordedEvent, condition, set_condition
+from reconciler.cluster.embedded.world import condition, set_condition
 from reconciler.cluster.resources import group_of
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import node_claim_ref, node_ref
@@ -19,12 +21,27 @@ from reconciler.ports import Event
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """An event, and how often it came."""
+
+    event: Event
+    count: int = 1
+
+
 class PlayedCluster(EmbeddedCluster):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._recorded: Counter[Event] = Counter()
+
+    def record(self, event: Event) -> None:
+        """Keeps what headroom records."""
+        self._recorded[event] += 1
+
     @property
     def events(self) -> tuple[RecordedEvent, ...]:
         """The oldest first."""
-        with self._lock:
-            return tuple(self._world.events.values())
+        return tuple(RecordedEvent(event, count) for event, count in self._recorded.items())
 
     def get(self, ref: ObjectRef) -> Body | None:
         """An object, as from the API."""
@@ -67,8 +84,6 @@ class PlayedCluster(EmbeddedCluster):
     def interrupt(self, node: str) -> None:
         """The provider reclaims the instance with a warning: Karpenter drains it at once, whatever protects it."""
         with self._acting():
-            words = f"the instance of {node} is being taken back"
-            self._world.record(Event(node_ref(node), "Warning", "SpotInterrupted", words))
             self._karpenter._delete_claim_of(node)
 
     def lose(self, node: str) -> None:

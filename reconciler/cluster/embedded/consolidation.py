@@ -38,7 +38,6 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.plan.bins import all_bins
 from reconciler.plan.node_pools.budget_timeline import budget_spans
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, EMPTY, UNDERUTILIZED, PoolState, allowed, pool_state
-from reconciler.ports import Event
 
 RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
@@ -162,10 +161,6 @@ class Consolidation:
         if allowed(pool, reason, state, self._world.now) == 0:
             self._check_at(name, self._looks_again(pool, reason, state))
             return
-        why = "has drifted" if reason == DRIFTED else "is empty"
-        self._world.record(
-            Event(node_claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} {why}: it is removed")
-        )
         self._world.store.delete(node_claim_ref(claim.name))
 
     def _consolidate(self, name: str, claim: NodeClaim) -> None:
@@ -178,7 +173,7 @@ class Consolidation:
         if left is None:
             return
         if not left:
-            self._remove(name, claim, "its pods fit elsewhere")
+            self._remove(name, claim)
             return
         nodes = self._provisioner.nodes_for(left)
         if not _has_drifted(claim):
@@ -225,15 +220,12 @@ class Consolidation:
                 self._dirty.add(name)
             elif all(item is not None and item.condition("Initialized") == "True" for item in coming):
                 del self._replacements[name]
-                self._remove(name, claim, "a new node has its pods' room")
+                self._remove(name, claim)
 
-    def _remove(self, name: str, claim: NodeClaim, why: str) -> None:
+    def _remove(self, name: str, claim: NodeClaim) -> None:
         node = self._world.node(name)
         if node is None or _is_protected(node, claim):
             return
-        self._world.record(
-            Event(node_claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is removed: {why}")
-        )
         self._world.store.delete(node_claim_ref(claim.name))
 
     def _looks_again(self, pool: NodePool, reason: str, state: PoolState) -> datetime:

@@ -32,7 +32,6 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import single_valued
-from reconciler.ports import Event
 
 MANAGER = "karpenter"
 FINALIZER = "karpenter.sh/termination"
@@ -199,13 +198,12 @@ class Karpenter:
         self._world.at(self._world.now + self._delays.register, lambda: self._register(ref, uid))
 
     def _fail_launch(self, ref: ObjectRef, claim: NodeClaim, labels: Mapping[str, str]) -> None:
-        """Deletes a claim that nothing can be launched for, with an event that says why, as Karpenter does."""
+        """Deletes a claim that nothing can be launched for, with a condition that says why."""
         possible = self._world.market.purchases(claim.requirements, labels, claim.requests, in_stock=False)
         names = sorted({purchase.instance_type.name for purchase in possible})
         why = f"out of stock: {', '.join(names)}" if names else "no instance type meets its requirements"
         message = f"NodeClaim {ref.name} was not launched: {why}"
         time = stamp(self._world.now)
-        self._world.record(Event(ref, "Warning", "InsufficientCapacityError", message))
         self._world.store.change(
             ref,
             lambda copy: set_condition(copy, condition("Launched", "False", INSUFFICIENT_CAPACITY, message, time)),
@@ -267,7 +265,6 @@ class Karpenter:
     def _expire(self, ref: ObjectRef, uid: str) -> None:
         """Deletes an expired NodeClaim. Nothing protects a node from expiry."""
         if self._same(ref, uid) is not None:
-            self._world.record(Event(ref, "Normal", "Expired", f"NodeClaim {ref.name} has reached its expireAfter"))
             self._world.store.delete(ref)
 
     def _drain(self, ref: ObjectRef, body: Body) -> None:

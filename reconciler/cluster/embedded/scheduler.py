@@ -5,7 +5,6 @@ Of nodes with equal scores it takes the first. It ignores volumes and preemption
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from reconciler.cluster.embedded.store import Body, stamp
@@ -13,7 +12,6 @@ from reconciler.cluster.embedded.world import World, condition, set_condition
 from reconciler.model.pods import DEFAULT_SCHEDULER, Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
-from reconciler.ports import Event
 
 MANAGER = "kube-scheduler"
 _KINDS = {("", "Pod"), ("", "Node"), ("", "Namespace")}
@@ -46,14 +44,11 @@ class Scheduler:
         kinds: dict[PodKind, int] = {}
         order = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in waiting]
         model = SchedulerModel(view.nodes, view.pods, list(kinds), view.namespaces)
-        unschedulable: list[tuple[Pod, int]] = []
-        for pod, kind, row in zip(waiting, order, model.schedule(order).tolist(), strict=True):
-            if row < 0:
-                unschedulable.append((pod, kind))
-            else:
+        rows = list(zip(waiting, model.schedule(order).tolist(), strict=True))
+        for pod, row in rows:
+            if row >= 0:
                 self._bind(pod, model.nodes[row].name)
-        self._tell(unschedulable, model)
-        self._unschedulable = tuple(pod for pod, _ in unschedulable)
+        self._unschedulable = tuple(pod for pod, row in rows if row < 0)
 
     def _bind(self, pod: Pod, node: str) -> None:
         time = stamp(self._world.now)
@@ -65,14 +60,6 @@ class Scheduler:
             body["status"]["phase"] = "Running"
 
         self._world.store.change(_ref(pod), bind, MANAGER)
-
-    def _tell(self, unschedulable: Iterable[tuple[Pod, int]], model: SchedulerModel) -> None:
-        known = {(pod.namespace, pod.name, pod.uid) for pod in self._unschedulable}
-        for pod, kind in unschedulable:
-            if (pod.namespace, pod.name, pod.uid) not in known:
-                causes = ", ".join(f"{cause} ({count})" for cause, count in model.causes(kind).most_common())
-                words = f"no node takes the pod: {causes or 'there is none'}"
-                self._world.record(Event(_ref(pod), "Warning", "FailedScheduling", words))
 
 
 def _ref(pod: Pod) -> ObjectRef:

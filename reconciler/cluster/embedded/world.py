@@ -1,4 +1,4 @@
-"""What the embedded cluster's controllers share: the objects, a typed view of them, the time, timers and events, and what the provider sells.
+"""What the embedded cluster's controllers share: the objects, a typed view of them, the time, timers, and what the provider sells.
 
 Time passes only in `advance`. Whatever becomes due happens in order and at its own instant, however far the clock jumps. So a test
 with its own clock sees the same as a demo in real time.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import count
@@ -26,7 +25,6 @@ from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
-from reconciler.ports import Event
 
 
 class Market:
@@ -80,8 +78,6 @@ class Market:
 
 MOST_ROUNDS = 1000
 """The most rounds of all controllers in one instant. A few are usual."""
-MOST_EVENTS = 2000
-"""The most events to keep, about as many as a small cluster has in an hour, the lifetime of an event."""
 
 
 class Controller(Protocol):
@@ -90,15 +86,6 @@ class Controller(Protocol):
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None: ...
 
     def reconcile(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
-    """An event. A repetition increases its count and moves its time."""
-
-    event: Event
-    time: datetime
-    count: int = 1
 
 
 class _Picture:
@@ -129,7 +116,6 @@ class World:
         self.views = ViewStore(inventory, catalog=market.instance_types)
         self.store = ObjectStore(lambda: self.now, self._noticed, makes_namespaces=makes_namespaces)
         self._make_controllers = controllers
-        self.events: dict[Event, RecordedEvent] = {}
         self.view_changed = False
         self._timers: list[tuple[datetime, int, Callable[[], None]]] = []
         self._order = count()
@@ -179,12 +165,6 @@ class World:
             "the controllers of the embedded cluster undo each other's work",
             hint="look for two workloads of the snapshot that are after the same pods",
         )
-
-    def record(self, event: Event) -> None:
-        before = self.events.pop(event, RecordedEvent(event, self.now, 0))
-        self.events[event] = replace(before, time=self.now, count=before.count + 1)
-        while len(self.events) > MOST_EVENTS:
-            self.events.pop(next(iter(self.events)))
 
     # The typed view, for controllers
 
