@@ -22,6 +22,7 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
+    Destination,
     Search,
     least_price,
     least_rates,
@@ -51,12 +52,10 @@ def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLEN
     missing = packer.place_all()
     refused = _refused(batches, missing)
     bins, moving = state.base + state.planned.count, packer.moving - sum(refused.values())
-    if moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS:
-        return missing
     # Preferences are given up in a fixed order, which price must not change.
-    if any(item.preferences for item in batches if item.number not in refused):
-        return missing
-    if not missing and not state.planned.count:
+    in_fixed_order = any(item.preferences for item in batches if item.number not in refused)
+    is_large = moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS
+    if is_large or in_fixed_order or not (missing or state.planned.count):
         return missing
     known, chosen = score_of(state, batches, missing), batches
     known = replace(known, price=min(known.price, most_price + 1))
@@ -79,12 +78,16 @@ def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLEN
         search = Search(state, packer, batches, better_than=known, most_ways=most_ways)
         steps = search.best(left)
         if steps is not None:
-            for step in steps:
-                step.take(state)
-            # The search always expects one more host; the packer knows when none can be made.
-            return packer.place_rest(search.missing) if search.missing else {}
+            return _carried_out(state, steps, search, packer)
     state.start_again(saved)
     return Packer(state, chosen).place_all()
+
+
+def _carried_out(state: State, steps: Sequence[Destination], search: Search, packer: Packer) -> dict[int, int]:
+    """Applies the steps. The search always expects one more host; the packer knows when none can be made."""
+    for step in steps:
+        step.take(state)
+    return packer.place_rest(search.missing) if search.missing else {}
 
 
 def _refused(batches: Sequence[Batch], missing: Mapping[int, int]) -> dict[int, int]:
