@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -77,41 +76,52 @@ def per_hour(answer: Plan) -> tuple[float, float]:
     return round(answer.cost.per_hour_before, 6), round(answer.cost.per_hour_after, 6)
 
 
-def test_new_nodes_are_counted_as_the_cheapest_type_that_the_pool_admits() -> None:
+def admitting(*requirements: Requirement) -> NodePool:
+    return replace(node_pool("reports", requirements=requirements), replicas=1)
+
+
+def there_with(replicas: int, count: int, *, deleting: bool = False) -> ClusterView:
+    return ClusterView(nodes=tuple(replace(item, deleting=deleting) for item in nodes(count)), objects=there(replicas))
+
+
+OF_ONE_TYPE = replace(pool(1), template=replace(pool(1).template, labels=((INSTANCE_TYPE_LABEL, "m-8x"),)))
+
+
+@pytest.mark.parametrize(
+    ("says", "declared", "view", "typed", "change"),
+    [
+        ("new nodes count as the cheapest type that the pool admits", 3, there_with(0, 0), None, (0, 3, "c-2x", 0.1)),
+        ("a pool that is not there yet comes with its nodes", 2, ClusterView(), None, (0, 2, "c-2x", 0.1)),
+        ("without requirements it is spot", 1, there_with(0, 0), admitting(), (0, 1, "c-2x", 0.05)),
+        ("a type that is left out is not counted", 1, there_with(0, 0),
+         admitting(Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("c-2x",))), (0, 1, "m-4x", 0.2)),
+        ("no type has an opinion on a label of one's own", 1, there_with(0, 0),
+         admitting(Requirement("example.com/team", Operator.EXISTS)), (0, 1, "c-2x", 0.05)),
+        ("of what nobody sells the price is not known", 1, there_with(0, 0),
+         admitting(Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",))), (0, 1, "", None)),
+        ("template labels are requirements too", 1, there_with(0, 0), OF_ONE_TYPE, (0, 1, "m-8x", 0.4)),
+        ("nodes on their way out are replaced", 1, there_with(1, 1, deleting=True), None, (0, 1, "c-2x", 0.1)),
+        ("a limit of nodes lets some come", 5, there_with(2, 2), pool(5, limits=(("nodes", 3),)), (2, 3, "c-2x", 0.1, 2)),
+        ("a limit below takes nothing away", 5, there_with(2, 2), pool(5, limits=(("nodes", 1),)), None),
+        ("a pool that is not ready does not grow", 5, there_with(2, 2), pool(5, ready=False), None),
+        ("nor one that is being deleted", 5, there_with(2, 2), pool(5, deleting=True), None),
+        ("what is as it is to be is not told", 2, there_with(2, 2), None, None),
+    ],
+)  # fmt: skip
+def test_what_a_static_pool_gains(
+    says: str, declared: int, view: ClusterView, typed: NodePool | None, change: tuple[Any, ...] | None
+) -> None:
+    found = plan(declared, view, typed).static_pools
+    assert found == (() if change is None else (StaticPoolChange("reports", *change),)), says
+
+
+def test_the_cost_has_new_nodes_and_says_as_what_they_are_counted() -> None:
     answer = plan(3, ClusterView(objects=there(0)))
-    assert answer.static_pools == (StaticPoolChange("reports", 0, 3, "c-2x", 0.1),)
     assert per_hour(answer) == (0, 0.3)
     assert answer.cost.assumptions[1:] == (
         "3 nodes of static NodePool reports will come, counted as c-2x each: the cheapest type that it admits",
     )
-
-
-def test_a_pool_that_is_not_there_yet_comes_with_its_nodes() -> None:
-    assert per_hour(plan(2, ClusterView())) == (0, 0.2)
-
-
-@pytest.mark.parametrize(
-    ("requirements", "cheapest"),
-    [
-        ((), ("c-2x", 0.05)),  # spot
-        ((Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("c-2x",)),), ("m-4x", 0.2)),
-        ((Requirement("example.com/team", Operator.EXISTS),), ("c-2x", 0.05)),  # a label that no type has an opinion on
-        ((Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),), ("", None)),
-    ],
-)
-def test_what_a_pool_admits_is_what_its_requirements_leave(
-    requirements: Sequence[Requirement], cheapest: tuple[str, float | None]
-) -> None:
-    typed = replace(node_pool("reports", requirements=requirements), replicas=1)
-    (change,) = plan(1, ClusterView(objects=there(0)), typed).static_pools
-    assert (change.instance_type, change.price) == cheapest
-
-
-def test_template_labels_are_requirements_too() -> None:
-    typed = pool(1)
-    typed = replace(typed, template=replace(typed.template, labels=((INSTANCE_TYPE_LABEL, "m-8x"),)))
-    (change,) = plan(1, ClusterView(objects=there(0)), typed).static_pools
-    assert (change.instance_type, change.price) == ("m-8x", 0.4)
+    assert per_hour(plan(2, there_with(2, 2))) == (0.4, 0.4)
 
 
 def test_nodes_without_a_known_price_are_told_and_not_guessed() -> None:
@@ -144,39 +154,12 @@ def test_a_pool_that_leaves_git_takes_its_nodes_with_it() -> None:
     assert per_hour(answer) == (0.4, 0)
 
 
-def test_nodes_on_their_way_out_are_replaced() -> None:
-    going = replace(nodes(1)[0], deleting=True)
-    assert plan(1, ClusterView(nodes=(going,), objects=there(1))).static_pools == (
-        StaticPoolChange("reports", 0, 1, "c-2x", 0.1),
-    )
-
-
-@pytest.mark.parametrize(
-    ("typed", "after"),
-    [
-        (pool(5, limits=(("nodes", 3),)), 3),
-        (pool(5, limits=(("nodes", 1),)), 2),  # limits keep it from growing, and take nothing away
-        (pool(5, ready=False), 2),
-        (pool(5, deleting=True), 2),
-    ],
-)
-def test_what_keeps_a_pool_from_growing(typed: NodePool, after: int) -> None:
-    answer = plan(5, ClusterView(nodes=nodes(2), objects=there(2)), typed)
-    assert [item.after for item in answer.static_pools] == ([after] if after != 2 else [])
-
-
 def test_a_dynamic_pool_is_not_counted_though_git_would_have_it_static() -> None:
     """Karpenter refuses that change, so that nothing comes of it."""
     answer = plan(5, ClusterView(objects=there(None)), pool(5))
     assert "static-pool-change" in {finding.code for finding in answer.findings}
     assert answer.static_pools == ()
     assert per_hour(answer) == (0, 0)
-
-
-def test_what_is_as_it_is_to_be_is_not_told() -> None:
-    answer = plan(2, ClusterView(nodes=nodes(2), objects=there(2)))
-    assert answer.static_pools == ()
-    assert per_hour(answer) == (0.4, 0.4)
 
 
 # Static NodePools that are to shrink: which pods keep their nodes.
