@@ -19,6 +19,7 @@ from reconciler.manifests.pods.pod_spec_wire import (
     LabelSelectorWire,
     NodeSelectorTermWire,
     PodAffinityTermWire,
+    PodAffinityWire,
     PodSpecWire,
     Quantities,
     ResourcesWire,
@@ -67,7 +68,9 @@ def shape_of(spec: PodSpecWire, *, namespace: str, labels: Mapping[str, str], po
     ignored.
     """
     required, preferred = _node_affinity(spec.affinity)
-    near, away, near_preferred, away_preferred = _pod_affinity(spec.affinity)
+    affinity = spec.affinity or AffinityWire()
+    near, near_preferred = _pod_affinity(affinity.pod_affinity)
+    away, away_preferred = _pod_affinity(affinity.pod_anti_affinity)
     return PodShape(
         namespace=namespace,
         requests=requests_of(spec),
@@ -232,32 +235,18 @@ def _spread(wire: TopologySpreadWire) -> TopologySpread:
     )
 
 
-_Affinity = tuple[
-    tuple[PodAffinityTerm, ...],
-    tuple[PodAffinityTerm, ...],
-    tuple[WeightedPodAffinityTerm, ...],
-    tuple[WeightedPodAffinityTerm, ...],
-]
-
-
-def _pod_affinity(affinity: AffinityWire | None) -> _Affinity:
-    near = affinity.pod_affinity if affinity is not None else None
-    away = affinity.pod_anti_affinity if affinity is not None else None
+def _pod_affinity(
+    wire: PodAffinityWire | None,
+) -> tuple[tuple[PodAffinityTerm, ...], tuple[WeightedPodAffinityTerm, ...]]:
+    """The required terms, and the preferred ones."""
+    if wire is None:
+        return (), ()
     return (
-        tuple(_affinity_term(term) for term in near.required or ()) if near else (),
-        tuple(_affinity_term(term) for term in away.required or ()) if away else (),
+        tuple(_affinity_term(term) for term in wire.required or ()),
         tuple(
             WeightedPodAffinityTerm(term.weight, _affinity_term(term.pod_affinity_term))
-            for term in near.preferred or ()
-        )
-        if near
-        else (),
-        tuple(
-            WeightedPodAffinityTerm(term.weight, _affinity_term(term.pod_affinity_term))
-            for term in away.preferred or ()
-        )
-        if away
-        else (),
+            for term in wire.preferred or ()
+        ),
     )
 
 

@@ -38,7 +38,6 @@ _SERVER_METADATA = frozenset(
         "uid",
     }
 )
-_TEMPLATE = "{{"
 _BUFFER = "Buffer"
 
 
@@ -157,7 +156,6 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     metadata = body.get("metadata", {})
     fields = kind.fields if kind.schema is None else schema_of(kind.schema)
     check_structure(inspection, "metadata", metadata, ("metadata",), fields.get("properties", ()))
-    _check_name(inspection, metadata)
     if kind.schema is not None:
         is_sound = check_structure(inspection, kind.schema, body)
     else:
@@ -168,17 +166,6 @@ def _check(inspection: Inspection, kind: Kind) -> None:
         if isinstance(metadata, Mapping):
             check_beside_spec(inspection)
         kind.check(inspection)
-
-
-def _check_name(inspection: Inspection, metadata: Any) -> None:
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    if isinstance(name, str) and _TEMPLATE in name:
-        inspection.report(
-            codes.TEMPLATE_NOT_RENDERED,
-            ("metadata", "name"),
-            "the name is a Helm or Go template",
-            hint="commit what it renders to, or leave it out by .sourceignore",
-        )
 
 
 def _broken(inspection: Inspection, kind: Kind) -> ReadDocument:

@@ -155,7 +155,7 @@ DOCUMENTS: Mapping[str, str] = {
     "static-by-schedule": _pool(more=_annotated("headroom.dev/replicas-from", "shop/hours-§")),
     "static-pool": _pool(spec="replicas: 3\n  weight: 10"),
     "template-and-scalable": _buffer(f"{_TEMPLATE}, {_WORKLOAD}, replicas: 1"),
-    "template-not-rendered": _buffer(f"{_TEMPLATE}, replicas: 1").replace("web-§", '"{{ .Release.Name }}-§"'),
+    "template-not-rendered": _buffer(f"{_TEMPLATE}, replicas: 1").replace("web-§", "{{ .Release.Name }}-§"),
     "deadline-ignored": _buffer(f"{_WORKLOAD}, replicas: 3, fillDeadlineSeconds: 900"),
     "template-without-size": _buffer(f"{_TEMPLATE}, percentage: 10"),
     "too-many-aliases": "a: &a [x, *a]\n",

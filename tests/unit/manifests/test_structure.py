@@ -192,11 +192,6 @@ def test_annotations_of_headroom(annotation: str, code: str | None) -> None:
     assert codes_of(text) == ([code] if code else [])
 
 
-def test_a_name_that_is_a_template() -> None:
-    text = HEAD.replace("name: b", 'name: "{{ .Release.Name }}"') + "spec: {podTemplateRef: {name: t}, replicas: 1}\n"
-    assert "template-not-rendered" in codes_of(text)
-
-
 BUFFER = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: b, namespace: shop}\nspec: "
 POOL = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n"
 
