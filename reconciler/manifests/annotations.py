@@ -205,9 +205,10 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
 
 def check_beside_spec(inspection: Inspection) -> None:
     """Reports annotations that the spec or another annotation rules out. The document's structure is valid."""
-    _check_fulfilment(inspection)
-    check_following(inspection)
-    check_local_budgets(inspection)
+    if mapping_at(inspection.body, "metadata", "annotations"):
+        _check_fulfilment(inspection)
+        check_following(inspection)
+        check_local_budgets(inspection)
 
 
 def _check_foreign(inspection: Inspection, path: tuple[str, ...], name: str) -> None:

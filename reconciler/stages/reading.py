@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 from reconciler.cluster.apply import InventoryParent
 from reconciler.demand.node_class import pools_of
 from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
+from reconciler.manifests.budgets import ALLOW_WINDOWS, TIME_ZONE
 from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.documents.structure import near_one
-from reconciler.manifests.local_budgets import in_utc, named_as_written
+from reconciler.manifests.local_budgets import InUtc, in_utc, named_as_written
 from reconciler.manifests.node_pool import NODE_POOL
 from reconciler.manifests.repository.declared import (
     KnownFiles,
@@ -38,6 +39,7 @@ from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.remembered import PassCache
+from reconciler.model.schedules import PoolBudgets
 from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source
@@ -161,7 +163,7 @@ class FindInForce:
         )  # pools have gaps already
         if state.on_trial:  # what a later stage leaves undone after an incomplete read must not look like success
             view = replace(view, complete=seen.complete)
-        local = in_utc(state.repository, state.now)
+        local = in_utc(state.repository, state.now) if _has_local_budgets(state.repository) else InUtc(state.repository)
         forms = in_force(local.declared, live, view.objects, view.apis)
         # After a restart only the inventory tells what was declared before. The buffer of balloon pods may be in the cluster only.
         was_declared = any(ref.kind != DEPLOYMENT_KIND for ref in view.inventory.members)
@@ -173,7 +175,7 @@ class FindInForce:
             suspended=state.suspended or view.inventory.suspended,
             live=live,
             repository=forms.repository,
-            effective=replace(forms.effective, node_pools=named_as_written(forms.effective.node_pools, local.pools)),
+            effective=_named_as_written(forms.effective, local.pools),
             local_budgets=local.pools,
             findings=(
                 *_another_path(self.inventory, view),
@@ -187,6 +189,17 @@ class FindInForce:
             ),
             instance_types=tuple(kind for kind in self.catalog.instance_types(view) if identity_of(kind) not in failed),
         )
+
+
+def _has_local_budgets(repository: Declared) -> bool:
+    """Whether a NodePool has budgets in local time, or windows outside of which nothing may go."""
+    pools = (item for item in repository.manifests if item.ref.kind == NODE_POOL.name)
+    asking = {TIME_ZONE, ALLOW_WINDOWS}
+    return any(not asking.isdisjoint(mapping_at(item.manifest, "metadata", "annotations")) for item in pools)
+
+
+def _named_as_written(effective: Declared, local: Sequence[PoolBudgets]) -> Declared:
+    return replace(effective, node_pools=named_as_written(effective.node_pools, local)) if local else effective
 
 
 def _another_path(inventory: InventoryParent, view: ClusterView) -> tuple[Finding, ...]:

@@ -33,7 +33,9 @@ def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel, world: World
     assert after.broken_rules(second) == ()
     assert second.planned == ()
     # Of a planned node that may be sold as either, a rule over capacity types sees both until the node is there.
-    assert missing(second) == missing(first) or (spreads_over_capacity_types(world) and missing(second) < missing(first))
+    assert missing(second) == missing(first) or (
+        spreads_over_capacity_types(world) and missing(second) < missing(first)
+    )
 
 
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 3, 10))

@@ -119,7 +119,10 @@ def with_shortages(outcomes: Iterable[DemandOutcome], view: ClusterView) -> list
 def _with_shortage(outcome: DemandOutcome, view: ClusterView) -> DemandOutcome:
     if outcome.demand.is_pending_pod or outcome.demand.request is not None:
         return outcome
-    before = condition_of(view.objects.get(outcome.demand.ref), PROVISIONING)
+    live = view.objects.get(outcome.demand.ref)
+    if live is None:
+        return outcome
+    before = condition_of(live, PROVISIONING)
     since = time_of(before.get("lastTransitionTime")) if before.get("reason") == _SHORT else None
     return outcome if since is None else replace(outcome, short_since=since)
 
