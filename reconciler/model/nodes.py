@@ -137,6 +137,7 @@ class Node(_Marked):
 
     @property
     def scarce_taints(self) -> int:
+        """How many it has of the taints of scarce room."""
         return sum(taint in self.taints for taint in SCARCE_TAINTS)
 
 
@@ -146,8 +147,7 @@ class NodeClaim(_Marked):
 
     node_name: set at registration. conditions: type and status; changed: type and when its status last changed.
     capacity, allocatable: from its status, empty before launch. termination_grace_period: after it a drain evicts every pod; None: never.
-    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), initially when it was initialized.
-    """
+    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), initially when it was initialized."""
 
     name: str
     labels: Labels = ()
