@@ -37,7 +37,6 @@ MANAGER = "karpenter"
 FINALIZER = "karpenter.sh/termination"
 HASH_VERSION = "v3"
 """The version of the hash in Karpenter 1.14 (NodePoolHashVersion). The hash only has to change when the template does."""
-INSUFFICIENT_CAPACITY = "InsufficientCapacity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class Karpenter:
         found = self._world.market.purchases(claim.requirements, labels, claim.requests)
         time = stamp(self._world.now)
         if not found:
-            self._fail_launch(ref, claim, labels)
+            self._world.store.remove(ref)  # as Karpenter does: nothing can be launched for it
             return
         purchase = found[0]
 
@@ -196,20 +195,6 @@ class Karpenter:
 
         self._world.store.change(ref, write, MANAGER)
         self._world.at(self._world.now + self._delays.register, lambda: self._register(ref, uid))
-
-    def _fail_launch(self, ref: ObjectRef, claim: NodeClaim, labels: Mapping[str, str]) -> None:
-        """Deletes a claim that nothing can be launched for, with a condition that says why."""
-        possible = self._world.market.purchases(claim.requirements, labels, claim.requests, in_stock=False)
-        names = sorted({purchase.instance_type.name for purchase in possible})
-        why = f"out of stock: {', '.join(names)}" if names else "no instance type meets its requirements"
-        message = f"NodeClaim {ref.name} was not launched: {why}"
-        time = stamp(self._world.now)
-        self._world.store.change(
-            ref,
-            lambda copy: set_condition(copy, condition("Launched", "False", INSUFFICIENT_CAPACITY, message, time)),
-            MANAGER,
-        )
-        self._world.store.remove(ref)
 
     def _register(self, ref: ObjectRef, uid: str) -> None:
         claim = self._same(ref, uid)
