@@ -266,7 +266,7 @@ class Balance:
         """What chunks that do not bring this rule add to its counter, by column.
 
         Chunks that bring the rule with another node selector are left out: they cannot come at any time either."""
-        placed, (kind_of, groups) = self._placed, self._groups
+        placed, (kind_of, groups, places) = self._placed, self._groups
         family = self._family(rule)
         loose = np.zeros(counter.counts.table.shape[1], dtype=np.int64)
         others = np.array([family not in brought for brought in self._brought], dtype=np.bool_)
@@ -274,9 +274,11 @@ class Balance:
             here = np.array([rule.counter in item.hosts for item in placed.counted], dtype=np.bool_)
             rows = here[placed.counted_in] & others[kind_of]
             np.add.at(loose, placed.bin[rows], placed.chunks[rows])
-        for kind, domain, count in groups.get(rule.counter, ()):
-            if others[kind]:
-                loose[self._state.topology.column_of(rule.key, domain)] += count
+        if rule.counter in places:
+            _, place_of, sums = groups[:, others[groups[0]]]
+            by_place = np.bincount(place_of, weights=sums, minlength=len(placed.counted)).astype(np.int64)
+            for place, domain in places[rule.counter]:
+                loose[self._state.topology.column_of(rule.key, domain)] += by_place[place]
         return loose
 
     def _family(self, rule: SpreadRule) -> int:
@@ -290,8 +292,9 @@ class Balance:
         return self._made()
 
     @cached_property
-    def _groups(self) -> tuple[Numbers, Mapping[int, list[tuple[int, Domain, int]]]]:
-        """By journal entry the kind of its chunks, and by counter the kinds that count in it: in which domain, and how many chunks."""
+    def _groups(self) -> tuple[Numbers, Numbers, Mapping[int, list[tuple[int, Domain]]]]:
+        """By journal entry the kind of its chunks; columns of a kind, a place of `counted`, and how many chunks of that kind count there; and by
+        counter the places that count in it, each with its domain."""
         placed, topology, known = self._placed, self._state.topology, dict[tuple[int, bool], int]()
         kinds = []
         for batch in placed.batches:
@@ -302,13 +305,13 @@ class Balance:
                 self._brought.append({self._family(rule) for rule in spread_of(rules)})
             kinds.append(known[kind])
         kind_of = np.array(kinds, dtype=np.int64)[placed.batch]
-        sums = np.bincount(kind_of * len(placed.counted) + placed.counted_in, weights=placed.chunks)
-        found = defaultdict[int, list[tuple[int, Domain, int]]](list)
-        for group in np.flatnonzero(sums).tolist():
-            kind_number, place = divmod(group, len(placed.counted))
-            for counter, domain in placed.counted[place].labels:
-                found[counter].append((kind_number, domain, int(sums[group])))
-        return kind_of, found
+        keys, which = np.unique(kind_of * len(placed.counted) + placed.counted_in, return_inverse=True)
+        sums = np.bincount(which, weights=placed.chunks).astype(np.int64)
+        found = defaultdict[int, list[tuple[int, Domain]]](list)
+        for place, counted_in in enumerate(placed.counted):
+            for counter, domain in counted_in.labels:
+                found[counter].append((place, domain))
+        return kind_of, np.stack([*np.divmod(keys, len(placed.counted)), sums]), found
 
 
 def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> bool:
