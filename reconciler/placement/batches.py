@@ -26,9 +26,6 @@ _apart_from_amounts = attrgetter(
 )
 
 
-NODE_NAME_FIELD = "metadata.name"
-
-
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
     """One alternative of a node's requirements. literal: labels as written, for existing nodes. stable: with older label names
