@@ -27,7 +27,7 @@ from reconciler.model.timelines import HOURS_PER_MONTH, Spending
 from reconciler.report.costs import CostChange, Loss, Shortfall, shortfall
 from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.room import RoomChange, RoomChanges, room_changes
-from reconciler.report.plan.words import reason_words
+from reconciler.report.plan.words import lack_words
 from reconciler.report.words import NOT_SHOWN, keeper_words, short_revision, size_words
 
 
@@ -74,9 +74,7 @@ class DemandChange:
         after = self.after
         if after is None:
             return []
-        words = [reason_words(reason) for reason in self.reasons]
-        if after.why and not words:
-            words.append(after.why)
+        words = lack_words(self.reasons, after)
         if self.handed_to:
             instead = "" if self.before is None else f" instead of {keeper_words(self.before)}"
             words.append(f"kept by {self.handed_to}{instead}")

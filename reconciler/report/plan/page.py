@@ -31,6 +31,7 @@ from reconciler.report.plan.words import (
     SPAN,
     demand_facts,
     is_paid,
+    lack_words,
     launch_price,
     node_actions,
     order_words,
@@ -118,9 +119,7 @@ def _demands(plan: Plan) -> Row:
 
 def _demand(outcome: DemandOutcome) -> Row:
     demand, service = outcome.demand, outcome.service
-    why = [reason_words(reason) for reason in outcome.unplaced_reasons]
-    if service.why and not why:
-        why.append(service.why)
+    why = lack_words(outcome.unplaced_reasons, service)
     if service.by is not Keeper.HEADROOM and not service.is_left:
         why.append(f"kept by {keeper_words(service)}")
     if not service.certain:

@@ -17,7 +17,7 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.conditions import ConditionStatus
-from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand
+from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand, Service
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Cause, PlannedNode, UnplacedReason
@@ -112,6 +112,11 @@ def reason_words(reason: UnplacedReason) -> str:
     if reason.count == 1 or not reason.example:
         return reason.example or reason.cause
     return f"{reason.example} ({reason.cause}: {candidates(reason)})"
+
+
+def lack_words(reasons: Iterable[UnplacedReason], service: Service) -> list[str]:
+    """Why chunks have no place; where no candidate says so, why the demand lacks what it asks for."""
+    return [reason_words(reason) for reason in reasons] or ([service.why] if service.why else [])
 
 
 def offered(creation: NodeClaimCreation) -> str:

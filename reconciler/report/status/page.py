@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.placement import by_demand
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import counted, listed
@@ -184,14 +185,13 @@ def _charts(points: Sequence[FillPoint], now: datetime) -> list[dict[str, str]]:
 def _demand_row(row: Row) -> dict[str, Any]:
     capacity = row["capacity"]
     state = capacity["state"]
-    is_request = state in {"booked", "waiting", "not_ready", "left", "failed", "capacity_revoked", "booking_expired"}
     return {
         "name": name_of(row),
         "kind": row["kind"],
         "path": f"{row['kind']}/{name_of(row)}",
         "state": STATE_WORDS.get(state, state),
         "tone": _TONES.get(state, ""),
-        "size": request_words(row) if is_request else size_words(row),
+        "size": request_words(row) if row["kind"] == REQUEST_KIND else size_words(row),
         "wanted": row["desired"] or 0,
         "ready": capacity["ready"],
         "coming": capacity["coming"],

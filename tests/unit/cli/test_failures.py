@@ -37,7 +37,6 @@ def headroom(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[st
         (("explain", "x", "--cluster", "snapshot:nowhere"), 2),
         (("snapshot", "-o", "x", "--cluster", "moon"), 2),
         (("schedule", "--repo", "nowhere"), 2),
-        (("init", "schedule", "--window", "whenever", "--replicas", "1"), 2),
         (("budgets", "--config", "nowhere.yaml"), 2),
         (("apply", "--no-such-flag"), 2),
         (("validate", "--output", "xml"), 2),
