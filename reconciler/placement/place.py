@@ -311,9 +311,9 @@ def _initial_state(
     )
     bins = bins_of(frame, cache.tally.count(view.pods), daemons, columns, options.booked)
     topology = Topology(bins, view.namespaces, needs)
-    for batch in batches:
-        for wanted in (batch.needs, *batch.preferences):
-            topology.own_rules(wanted, chunks_only=batch.keeps_minimum)
+    asked = ((batch.keeps_minimum, item) for batch in batches for item in (batch.needs, *batch.preferences))
+    for (_, chunks_only), wanted in {(item.equivalence_class, minimum): item for minimum, item in asked}.items():
+        topology.own_rules(wanted, chunks_only=chunks_only)
     topology.count_pods()
     reservations = reservations_of(catalog, view)
     limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations, options.promised)

@@ -221,7 +221,7 @@ class BatchWalk:
                 return job
             at[PLANNED], at[LOGGED] = planned.count, 0
             number = np.bincount(planned.template[: planned.count], minlength=self._templates)
-            present = (self._seen * number[None, :, None]).sum(axis=1)
+            present = np.einsum("ctd,t->cd", self._seen, number)
             grows = np.isin(state.templates.spans[POOL], state.weights[0])[: self._templates]
             pool_of = state.templates.pool_of[self._types]
             joins: JoinArrays = (
