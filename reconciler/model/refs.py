@@ -68,14 +68,14 @@ def abridged(names: Iterable[object], most: int) -> str:
     return ", ".join(words[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
-def listed(parts: Iterable[str], *, most: int | None = None) -> str:
+def listed(parts: Iterable[str], *, most: int | None = None, last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`. Of more than `most` parts the rest is counted: `a, b and 7 more`."""
     items = list(parts)
     if most is not None and len(items) > most:
         items[most:] = [f"{len(items) - most:,} more"]
-    if len(items) < 2:  # noqa: PLR2004 - one item needs no "and"
+    if len(items) < 2:  # noqa: PLR2004 - one item needs no such word
         return "".join(items)
-    return f"{', '.join(items[:-1])} and {items[-1]}"
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
 _SIMPLE_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")

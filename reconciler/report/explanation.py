@@ -13,7 +13,7 @@ from reconciler.model.demand import Keeper
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Holding, UnplacedReason, Wait
-from reconciler.model.refs import ObjectRef, counted
+from reconciler.model.refs import ObjectRef, counted, listed
 from reconciler.report.escaping import Paint, members, plain, terminal_lines, timestamp
 from reconciler.report.findings import finding_lines, finding_row
 from reconciler.report.plan.document import demand_row
@@ -39,7 +39,7 @@ def matching(wanted: str, names: Iterable[str]) -> list[str]:
 def near_words(wanted: str, names: Collection[str]) -> str:
     """`did you mean A or B?`, for similar names; "" if there are none."""
     last = wanted.rpartition("/")[2]
-    near = matching(wanted, names) or [name for name in names if last and last in name]
+    near = matching(wanted, names) or [name for name in names if last and last in name.partition("/")[2]]
     if not near:
         # A name alone is short compared with one that has kind and namespace, so it is compared with names alone.
         ends = {name.rpartition("/")[2]: name for name in names}
@@ -47,7 +47,7 @@ def near_words(wanted: str, names: Collection[str]) -> str:
     if not near:
         return ""
     more = f" (or one of {len(near) - _MOST:,} more)" if len(near) > _MOST else ""
-    return f"did you mean {' or '.join(near[:_MOST])}?{more}"
+    return f"did you mean {listed(near[:_MOST], last='or')}?{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +196,8 @@ def _surge_lines(found: Explanation) -> list[str]:
     lines = []
     if not found.outcome.demand.is_rehearsed:
         lines.append("  no order of pods is tried: it does not promise that its room is free for pods that come")
+    elif not placed:
+        lines.append("  no order of pods is tried: it has room for no pod")
     elif not found.waits:
         lines.append(
             f"  it has room for {counted(placed, 'pod')}, and in no order that was tried does one of them wait"

@@ -89,6 +89,8 @@ def test_near_names_are_hinted_at() -> None:
     assert near_words("chekout", NAMES) == "did you mean CapacityBuffer/shop/checkout?"
     assert near_words("CapacityBuffer/shop/che", NAMES) == "did you mean CapacityBuffer/shop/checkout?"
     assert near_words("zzz", NAMES) == ""
+    assert near_words("ci", NAMES) == "did you mean ProvisioningRequest/ml/ci-runners?"
+    assert near_words("eb", NAMES) == "did you mean CapacityBuffer/shop/web or CapacityBuffer/shop/web-canary?"
     many = [f"CapacityBuffer/shop/web-{number}" for number in range(12)]
     assert near_words("web-", many).endswith("web-4? (or one of 7 more)")
 

@@ -267,6 +267,8 @@ def test_explain_prints_the_order_in_which_a_pod_waits() -> None:
         "    1 pod of CapacityBuffer/shop/batch: waits\n"
     )
     assert "it has room for 1 pod, and in no order that was tried does one of them wait" in explained_surge(shop, "web")
+    shop.cluster.apply(buffer("web", replicas=0))
+    assert "no order of pods is tried: it has room for no pod" in explained_surge(shop, "web")
     balloon = buffer("web", replicas=1)
     balloon["metadata"]["annotations"] = {"headroom.dev/fulfilment": "balloon"}
     shop.cluster.apply(balloon)
