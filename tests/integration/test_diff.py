@@ -174,6 +174,13 @@ def test_the_folder_of_a_new_cluster_need_not_be_checked_out(repository: Reposit
     assert (row["before"], row["after"]) == (10, 20)
 
 
+def test_a_new_error_about_no_object_names_its_file(repository: Repository) -> None:
+    repository.branch("change", {"more.ymal": buffer("more", "replicas: 1")})
+    done = repository.diff("main..change", "--no-new-errors")
+    assert done.returncode == 3
+    assert "headroom: new error: more.ymal:1:1: not read" in done.stderr
+
+
 @pytest.mark.parametrize("words", [(), ("--path=clusters/west",)], ids=["all", "one"])
 def test_a_cluster_that_only_one_side_has_is_new_or_gone(repository: Repository, words: tuple[str, ...]) -> None:
     """A pull request that added a cluster had no report: the base has no such folder."""

@@ -166,12 +166,23 @@ def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Docu
         if code is codes.YAML_SYNTAX and mark and _is_tab(text, mark.line, mark.column):
             yield _unreadable(path, code, "a tab where only spaces may be", line, column, hint="indent with spaces")
             return
+        if code is codes.YAML_SYNTAX and (directive := _directive(text)) is not None:
+            message = "a directive (a line that begins with %) is not read"
+            yield _unreadable(path, code, message, first_line + directive + 1, 1, hint="remove it")
+            return
         yield _unreadable(path, code, _words(error), line, column)
 
 
 def _is_tab(text: str, line: int, column: int) -> bool:
     """Whether a tab stands there. YAML knows further line breaks, after which the lines of a text are others."""
     return any(found[column:].startswith("\t") for found in text.split("\n")[line : line + 1])
+
+
+def _directive(text: str) -> int | None:
+    """The line (from 0) of the directive that the text begins with, after comments; None without one."""
+    lines = enumerate(text.split("\n"))
+    first = next(((number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")), None)
+    return first[0] if first and first[1].startswith("%") else None
 
 
 def _words(error: Any) -> str:

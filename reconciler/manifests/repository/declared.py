@@ -210,7 +210,8 @@ def files_with_errors(findings: Iterable[Finding]) -> frozenset[str]:
 def left_out(skipped: tuple[str, str]) -> Finding:
     """The finding about a file that was not read. skipped: its path, and why."""
     path, why = skipped
-    return codes.LEFT_OUT.finding(f"not read: {why}", SourcePosition(path, 1))
+    hint = "name it in .sourceignore if headroom need not read it; else put files that can be read in its place"
+    return codes.LEFT_OUT.finding(f"not read: {why}", SourcePosition(path, 1), hint=hint)
 
 
 def read_live(objects: Iterable[LiveObject], cache: PassCache | None = None) -> Declared:

@@ -295,7 +295,9 @@ class Gates:
             (self.no_new_errors, "new error", new_errors),
             (self.no_existing_errors, "error that is there already", change.left_errors),
         ):
-            sentences += [f"{word}: {item.ref or item.path}: {item.message}" for item in errors if forbidden]
+            sentences += [
+                f"{word}: {item.ref or item.position or item.path}: {item.message}" for item in errors if forbidden
+            ]
         return tuple(sentences)
 
     def _too_dear(self, change: Difference, cost: CostChange) -> list[str]:

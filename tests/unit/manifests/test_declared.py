@@ -194,6 +194,7 @@ def test_a_file_that_the_source_left_out_is_an_error() -> None:
     assert (finding.code, finding.severity) == ("left-out", Severity.ERROR)
     assert str(finding.position) == "big.yaml:1:1"
     assert finding.message == "not read: it has 2 MiB"
+    assert ".sourceignore" in finding.hint
 
 
 def test_a_file_is_too_large_wherever_it_comes_from() -> None:

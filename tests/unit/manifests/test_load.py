@@ -106,6 +106,7 @@ TWICE = "'replicas' is given twice, on line "
          None, "renders"),
         ("a template in a key", "a: b\n  {{ c }}: d: e\n", codes.TEMPLATE_NOT_RENDERED, None, "renders"),
         ("bytes that are not UTF-8", b"a: 1\nb: \xff\n", codes.NOT_UTF8, (2, 1), ""),
+        ("a directive", "# all\r\n%YAML 1.2\n---\n", codes.YAML_SYNTAX, (2, 1), "that begins with %) is not read; remove it"),
         ("a control character", "a: 1\nb: \x01\n", codes.YAML_SYNTAX, (2, 1), ""),
         ("lists in lists beyond the limit", "a: " + "[" * DEEPEST + "]" * DEEPEST, codes.NESTED_TOO_DEEP, None, ""),
         ("lists in lists without end", "[" * 100_000, codes.NESTED_TOO_DEEP, None, ""),
