@@ -95,13 +95,14 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
     try:
         return open_cluster(settings, clock)
     except NoClusterHere as error:
+        hint = f"name one with --cluster: {CLUSTER_CHOICES}"
         try:
             snapshot = published_cluster(settings, inventory_parent(settings))
         except Stalled as failure:
             message = f"{error.message}; whether a snapshot is published is unknown"
-            raise NoClusterHere(message, hint=error.hint, causes=(failure,)) from error
+            raise NoClusterHere(message, hint=hint, causes=(failure,)) from error
         if snapshot is None:
-            raise
+            raise NoClusterHere(error.message, hint=hint) from error
         return snapshot
 
 
@@ -194,7 +195,7 @@ def _what_is_there() -> str:
         return "kubeconfig"
     raise NoClusterHere(
         "there is no cluster here: not inside one, and no kubeconfig with a current context",
-        hint=f"name one with --cluster: {CLUSTER_CHOICES}",
+        hint="name one with --cluster, such as kubeconfig:CONTEXT; --help says what else this command takes",
     )
 
 
