@@ -246,7 +246,11 @@ def _with(settings: _S, name: str, value: object, where: str, *, full: str = "",
 
 
 def _nearest(name: str) -> str:
-    return _closest(_camel(name), [_camel(known) for known in setting_names()])
+    known = [_camel(each) for each in setting_names()]
+    group, dot, last = _camel(name).rpartition(".")
+    siblings = [each.removeprefix(f"{group}.") for each in known if each.startswith(f"{group}.")]
+    # Compared without the common group, which would make any two similar.
+    return _closest(last, siblings, before=f"{group}.") if dot and siblings else _closest(_camel(name), known)
 
 
 def _closest(name: str, known: Sequence[str], *, before: str = "") -> str:

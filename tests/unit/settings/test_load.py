@@ -49,6 +49,7 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("dialect: azure", "expected one of karpenter, ca"),
         ("suspend: perhaps", "expected true or false"),
         ("caps: {newNodesPerPass: -1}", "expected 0 or more"),
+        ("placement: {chunksPerNode: 3}", "no setting 'placement.chunksPerNode'"),
         ("caps: {newNodesPerPas: 1}", "no setting 'caps.newNodesPerPas', did you mean 'caps.newNodesPerPass'"),
         ("placement: {instanceTypes: 0}", "placement.instanceTypes is 0, expected 1 or more"),
         ("placement: {instanceTypes: 1000000}", "placement.instanceTypes is 1000000, expected at most 600"),
