@@ -139,6 +139,16 @@ class DomainPrices:
                 return (*at, mix_price(mix, options.prices))
         return NOWHERE
 
+    def cost_of_all(self, where: Requirements, together: Amounts) -> Cost:
+        """Cost of new nodes of one type (at least one) that together have room for these requests."""
+        rooms = self._state.templates.room
+        for at, options in self._options(where):
+            able = np.flatnonzero(options.chunks)
+            if len(able):
+                parts = (together / np.maximum(rooms[options.types[able]], 1)).max(axis=1)
+                return (*at, int((options.prices[able] * np.maximum(parts, 1.0)).min()))
+        return NOWHERE
+
     def _options(self, where: Requirements) -> list[tuple[tuple[int, int], SizeOptions]]:
         task = Task(self._batch, (where,), self._constraints, bare=True, single=False)
         return [

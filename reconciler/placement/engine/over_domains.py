@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from reconciler.model.pods import PodShape
-from reconciler.placement.arrays import PLENTY
+from reconciler.placement.arrays import PLENTY, Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
-from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
+from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.walk import COUNTER, DOMAIN, KEY, MAKEABLE, distribute, load_of
 from reconciler.placement.requirements import Requirements
@@ -104,13 +106,14 @@ _Domains: TypeAlias = Sequence[Combination]
 class OverDomains:
     """Places chunks of one batch under rules on labels: existing bins first, then new nodes where they cost least.
 
-    opening: whether new nodes may be made."""
+    opening: whether new nodes may be made. others: all batches; some may have to follow these chunks into their domain."""
 
     state: State
     batch: Batch
     constraints: ConstraintSet
     fill: Fill
     opening: bool
+    others: Sequence[Batch]
 
     def place(self, count: int) -> int:
         """Places at most `count` chunks; returns how many."""
@@ -127,7 +130,7 @@ class OverDomains:
     def _first_together(self, combinations: _Domains, prices: DomainPrices, count: int) -> int:
         """The self-affinity bootstrap: pods that must be together and have no domain yet go to the one that takes most of them.
 
-        Among equal domains the cheapest wins."""
+        Among equal domains the cheapest wins, counting the pods that must follow them."""
         state, affinity = self.state, self.constraints.affinity
         together = {rule.key for rule in affinity}
         rules = [rule for rule in self.constraints.on_labels if rule not in affinity]
@@ -137,18 +140,30 @@ class OverDomains:
             if None not in values:
                 groups.setdefault(values, []).append(combination)
         alike = not self.opening or not prices.differ(combinations)
+        following = None if alike else self._following()
         best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
         for group in groups.values():
             saved, before = state.save(), state.planned.total_price
             placed = self._place(rules, group, count, joins_all=alike)
             if placed == count and alike:
                 return placed
-            rank = (0, 0, 0) if alike else min(prices.cost(item.where, count) for item in group)
-            score = (-placed, *rank[:2], state.planned.total_price - before)
+            score: tuple[int, ...] = (-placed,)
+            if not alike:
+                extra = state.planned.total_price - before
+                score = (-placed, *_cost_together(prices, group, count, following, extra))
             state.roll_back(saved)
             if placed and score < best[0]:
                 best = (score, group)
         return self._place(rules, best[1], count, joins_all=alike) if best[1] else 0
+
+    def _following(self) -> Amounts | None:
+        """The requests of all chunks that must share one domain; None where no other batch has to."""
+        wanted = {rule.counter for rule in self.constraints.affinity}
+        constraints = self.state.constraints
+        found = [item for item in self.others if wanted & {rule.counter for rule in constraints(item).affinity}]
+        if all(item.number == self.batch.number for item in found):
+            return None
+        return np.asarray(sum(item.needs.request * item.count for item in found), dtype=np.int64)
 
     def _place(self, rules: _Rules, combinations: _Domains, count: int, *, joins_all: bool) -> int:
         """joins_all: whether chunks that no rule counts join nodes of dearer domains too."""
@@ -211,3 +226,11 @@ class OverDomains:
 def joins_dearer(shape: PodShape) -> bool:
     """Whether such chunks join nodes of dearer domains too: those without rules do (see `OverDomains`)."""
     return not (shape.pod_affinity or shape.pod_anti_affinity or shape.topology_spread)
+
+
+def _cost_together(prices: DomainPrices, group: _Domains, count: int, following: Amounts | None, extra: int) -> Cost:
+    """extra: what the chunks themselves added to the price."""
+    if following is None:
+        relaxation, weight, _ = min(prices.cost(item.where, count) for item in group)
+        return (relaxation, weight, extra)
+    return min(prices.cost_of_all(item.where, following) for item in group)

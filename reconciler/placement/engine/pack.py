@@ -280,7 +280,7 @@ class Packer:
             return _fill(self._state, task, amount, opening=may_open)
 
         if constraints.keys:
-            return OverDomains(self._state, batch, constraints, fill, opening).place(count)
+            return OverDomains(self._state, batch, constraints, fill, opening, self._batches).place(count)
         return fill((ANYWHERE,), count, opening)
 
 

@@ -82,6 +82,15 @@ def test_one_alone_goes_where_it_costs_least_by_itself() -> None:
     assert (zones(placement), price(placement)) == ({"a"}, 0.035)
 
 
+@pytest.mark.parametrize("options", [FAST, OPTIMAL])
+def test_those_who_follow_are_reckoned_with_by_the_first(options: PlacementOptions) -> None:
+    """Pods of several sizes, each few enough to be cheapest in a by itself."""
+    sizes = ("1", "900m", "800m", "700m", "1100m", "1200m", "600m", "500m", "1500m", "400m", "1300m")
+    demands = [demand(f"web-{cpu}", count=1, pod_shape=near_its_like(cpu)) for cpu in sizes]
+
+    assert zones(placed(*demands, options=options)) == {"b"}
+
+
 def test_the_zone_is_that_where_whole_nodes_cost_least() -> None:
     """10 CPUs: five small nodes in either zone, or one large one, which is dear in a."""
     types = (
