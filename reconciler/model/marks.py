@@ -1,6 +1,6 @@
 """The names that headroom uses in a cluster: its field manager, and those of its annotations that several packages read.
 
-They are written in one package and read in another, so each is spelled once, here.
+They are written in one package and read in another, so each is spelled once, here. What stands on nodes and NodeClaims is in `nodes.py`.
 """
 
 from __future__ import annotations
