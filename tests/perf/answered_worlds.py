@@ -24,7 +24,7 @@ from reconciler.placement.cache import Cache
 from reconciler.placement.problem import PlacementOptions
 from tests.perf.answer import Answer, Questions, of_placement
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
-from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 from tests.properties.crowded_worlds import crowded_worlds
 from tests.properties.small_markets import market
 from tests.properties.wide_worlds import wide_worlds
@@ -49,6 +49,7 @@ def mixes() -> Questions:
     for count in (1000, 5000):
         yield f"{count} pods", partial(fast, partial(_mix, count))
         yield f"{count} pods optimal", partial(optimal, partial(_mix, count))
+    yield "1000 pods with prices by zone", partial(fast, _mix_priced_by_zone)
     yield "1000 pods in a limited NodePool", partial(fast, _limited_mix)
     yield "20 buffers of 500", partial(fast, _buffers)
     yield "20 buffers of 500 optimal", partial(optimal, _buffers)
@@ -138,6 +139,11 @@ def _mix(count: int) -> World:
     demands = demands_of(decoded(pod_manifests(count)))
     options = PlacementOptions(include_pending=True)
     return World(ClusterView(), (pool(),), synthetic_instance_types(), demands, options=options)
+
+
+def _mix_priced_by_zone() -> World:
+    world = _mix(1000)
+    return replace(world, instance_types=priced_by_zone(tuple(world.instance_types)))
 
 
 def _limited_mix() -> World:
