@@ -303,9 +303,8 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
     placed = 0
     for index, wanted in planned.found[[NODES, COUNTS], :found].T.tolist():
         template = state.templates.list[int(joined[planned.template[index]])]
-        if (
-            template.offers.minimums
-        ):  # a node with more on it may have to list larger types, even if its cheapest stays the same
+        if template.offers.minimums:
+            # A node with more on it may have to list larger types, even if its cheapest stays the same.
             template = growable(state, index, template)
         amount = most_with_minimums(state, template, index, task.batch, wanted)
         if amount:

@@ -231,6 +231,11 @@ def move(pods: Numbers, lots: Numbers, of_pods: bool, place: int, to: int) -> No
         values[to] = taken
 
 
+def next_seed(seed: int) -> int:
+    """The next of a fixed row of numbers below 2³¹. The lowest bits repeat soon: whoever draws from a seed drops eight."""
+    return (seed * 1103515245 + 12345) % 2147483648
+
+
 def worsen(
     groups: Groups, pods: Numbers, lots: Numbers, most: int, target: int, further: Numbers, tries: int, seed: int
 ) -> int:
@@ -243,7 +248,7 @@ def worsen(
         if strain > 0:
             break
         for index in range(3):
-            seed = (seed * 1103515245 + 12345) % 2147483648
+            seed = next_seed(seed)
             draws[index] = seed >> 8
         of_pods = draws[0] % 4 > 0
         size = pods.shape[1] if of_pods else len(lots)
@@ -281,7 +286,7 @@ _PARTS = (
 )
 _OWN = (
     *("bind", "set_bounds", "verdict_of_rules", "filter_nodes", "score_nodes", "schedule", "take_back"),
-    *("settle", "strain_of", "move", "worsen"),
+    *("settle", "strain_of", "move", "next_seed", "worsen"),
 )
 
 

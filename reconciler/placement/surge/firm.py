@@ -204,7 +204,9 @@ class Firmer:
         changes, least = FreeChanges(item.problem), max(1, rehearsal.strain(known))
         for _ in range(_MOST_CHANGES // len(self.changed)):
             changed = changes.next(nodes)
-            if changed == nodes or self.steps > MOST_STEPS:
+            if self.steps > MOST_STEPS:
+                break
+            if changed == nodes:
                 continue
             made, names = self._with_nodes(item, changed)
             rehearsal = Rehearsal(made.problem, made.placement, names, made.scarce)

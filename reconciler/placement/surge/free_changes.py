@@ -18,6 +18,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator
 from reconciler.placement.problem import Problem
+from reconciler.placement.scheduler.walk import next_seed
 
 _Item = TypeVar("_Item")
 _SAME, _DIGITS = 1e-9, 6
@@ -50,7 +51,7 @@ class FreeChanges:
             self._at_price[round(price, _DIGITS)].add(name)
         self._zones = sorted({zone for _, zone, _ in self._prices})
         self._asked = {pool.name: pool.template.requirements for pool in problem.node_pools}
-        self._drawn = 1
+        self._seed = 1
 
     def next(self, nodes: Nodes) -> Nodes:
         """One change or some together. The nodes as they are where that is not possible."""
@@ -60,8 +61,8 @@ class FreeChanges:
         return nodes
 
     def _one_of(self, items: Sequence[_Item]) -> _Item:
-        self._drawn = (self._drawn * 1103515245 + 12345) % 2147483648
-        return items[(self._drawn >> 8) % len(items)]
+        self._seed = next_seed(self._seed)
+        return items[(self._seed >> 8) % len(items)]
 
     def _marked(self, nodes: Nodes) -> Nodes:
         """Another number of marks for one node, or for all new ones that are alike."""
