@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import selectors
 import signal
 import subprocess
@@ -21,7 +20,12 @@ _GONE_WITHIN = 5.0
 SILENCE = 90.0
 """After this many seconds without a byte read or written git is ended, whatever its time limit. A transfer reports progress."""
 MEMORY = 512 * 2**20
-"""Bytes of memory that git may allocate. Mapped files do not count."""
+"""Bytes of memory that git may allocate, and each program that git starts. Mapped files do not count."""
+WITHIN_MEMORY = ("/bin/sh", "-c", f'ulimit -d {MEMORY // 2**10} 2>/dev/null; exec "$@"', "sh")
+"""What comes before a command that has this limit from its first moment. A limit set from outside comes too late for a program that
+git has already started, and code of ours between fork and exec is not safe with threads. Who has a lower limit keeps it."""
+NOT_INSTALLED = 127
+"""The status of a program that the shell does not find."""
 
 
 _heard: ContextVar[Callable[[], None] | None] = ContextVar("heard", default=None)
@@ -58,7 +62,6 @@ def result_of(process: subprocess.Popen[bytes], feed: bytes, *, seconds: float, 
     feed: its input, if it has a pipe for it. seconds: its time. most: bytes of output. It has ended afterwards in any case, and so have
     its helpers.
     """
-    _bind_memory(process.pid)
     _tell()
     try:
         deadline = monotonic() + seconds
@@ -132,10 +135,3 @@ def _tell() -> None:
 def _wait(deadline: float) -> float:
     """Seconds to wait for the next sign of life."""
     return min(max(0.0, deadline - monotonic()), SILENCE)
-
-
-def _bind_memory(pid: int) -> None:
-    """Limits its memory from outside, where the kernel can (Linux). Code between fork and exec is not safe with threads."""
-    if hasattr(resource, "prlimit"):
-        with suppress(ProcessLookupError, PermissionError, ValueError):  # it has ended, or has a lower limit already
-            resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))

@@ -18,7 +18,14 @@ from types import ModuleType
 
 from reconciler.model.declared import REMOVALS_TRAILER
 from reconciler.model.errors import Stalled
-from reconciler.source.child import MEMORY, OutOfTimeError, OutputTooLongError, result_of
+from reconciler.source.child import (
+    MEMORY,
+    NOT_INSTALLED,
+    WITHIN_MEMORY,
+    OutOfTimeError,
+    OutputTooLongError,
+    result_of,
+)
 from reconciler.source.credentials import Credentials
 
 
@@ -186,22 +193,21 @@ class Commands:
         """The command's output, of this many bytes at most. Raises CommandFailedError, and `Stalled` if git is not installed."""
         git = load_git()
         program = git.Git()
-        try:
-            process = program.execute(
-                [git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *arguments],
-                istream=None if feed is None else subprocess.PIPE,
-                as_process=True,
-                env=self.environment,
-                start_new_session=True,
-            )
-        except git.GitCommandNotFound as error:
-            raise _no_git() from error
+        process = program.execute(
+            [*WITHIN_MEMORY, git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *arguments],
+            istream=None if feed is None else subprocess.PIPE,
+            as_process=True,
+            env=self.environment,
+            start_new_session=True,
+        )
         try:
             status, output, errors = result_of(process.proc, feed or b"", seconds=self.timeout, most=most)
         except OutOfTimeError as error:
             raise CommandFailedError(arguments[0], -1, "", timeout=error.seconds) from error
         except OutputTooLongError as error:
             raise TooMuchOutputError(arguments[0], -1, f"fatal: it writes more than {most // 2**20} MiB") from error
+        if status == NOT_INSTALLED:
+            raise _no_git()
         if status != 0:
             raise CommandFailedError(arguments[0], status, self._clean(errors), output=output)
         return output

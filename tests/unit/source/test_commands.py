@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import random
 import re
-import resource
 import subprocess
 from dataclasses import replace
 from datetime import timedelta
@@ -77,11 +76,13 @@ def test_many_messages_do_not_make_a_command_wait() -> None:
     assert Commands(None, timeout=60).line("-c", noisy, "noisy") == "done"
 
 
-@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits another process")
-def test_a_command_has_a_limit_of_memory() -> None:
-    limits = Commands(None, timeout=60).run("-c", "alias.limits=!cat /proc/$PPID/limits", "limits").decode()
-    (line,) = (line for line in limits.splitlines() if line.startswith("Max data size"))
-    assert line.split()[3] == str(512 * 2**20)
+def test_a_command_and_what_it_starts_have_a_limit_of_memory_in_kib() -> None:
+    assert Commands(None, timeout=60).line("-c", "alias.limit=!ulimit -d", "limit") == str(512 * 2**10)
+
+
+def test_git_that_was_there_and_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(Stalled, match="git is not installed"):
+        Commands(None, timeout=60, environment={"PATH": str(tmp_path)}).run("--version")
 
 
 def test_secrets_and_users_of_urls_are_not_in_what_went_wrong() -> None:
