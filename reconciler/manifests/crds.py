@@ -38,10 +38,6 @@ class _Definition:
     columns: tuple[tuple[str, str, str], ...]
     scale: bool = False
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        return schema_of(self.kind.schema or "")
-
     def manifest(self) -> Manifest:
         kind = self.kind
         return {
@@ -69,7 +65,8 @@ class _Definition:
         }
 
     def _version(self, name: str, *, storage: bool) -> dict[str, Any]:
-        properties = self.schema["properties"]
+        schema = schema_of(self.kind.schema)
+        properties = schema["properties"]
         version: dict[str, Any] = {
             "name": name,
             "served": True,
@@ -77,7 +74,7 @@ class _Definition:
             "additionalPrinterColumns": [
                 {"name": name, "type": type_name, "jsonPath": path} for name, type_name, path in (*self.columns, _AGE)
             ],
-            "schema": {"openAPIV3Schema": _structural({**self.schema, "properties": {**_OBJECT_FIELDS, **properties}})},
+            "schema": {"openAPIV3Schema": _structural({**schema, "properties": {**_OBJECT_FIELDS, **properties}})},
         }
         if "status" in properties:
             version["subresources"] = {"status": {}, **({"scale": _SCALE} if self.scale else {})}

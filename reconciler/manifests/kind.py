@@ -54,10 +54,8 @@ class Kind:
     """The field of `Declared` for its typed values."""
     read: Callable[[ObjectRef, Manifest, Origin], Any]
     """Returns the typed value, or None for a partial NodePool. Raises `Invalid`."""
-    schema: str | None = None
+    schema: str
     """The name of the schema of a whole document."""
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    """In place of a schema: the names of fields alone, as `properties` in `properties`."""
     namespaced: bool = True
     applied: bool = True
     """Whether headroom applies it. Other kinds are only read: something else deploys them."""

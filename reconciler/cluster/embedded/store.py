@@ -343,11 +343,10 @@ def admit(ref: ObjectRef, before: Mapping[str, Any] | None, after: Mapping[str, 
         for refused in refused_changes(before, after):
             raise Invalid(f"{ref} is invalid: {refused.path}: {refused.message}", hint=refused.hint)
     kind = kind_of(ref.group, ref.kind)
-    name = None if kind is None else kind.schema
     filled = dict(after)
-    if name is not None:
-        schema = schema_of(name)
-        found = violations(name, {**filled, "metadata": _named(filled)})
+    if kind is not None:
+        schema = schema_of(kind.schema)
+        found = violations(kind.schema, {**filled, "metadata": _named(filled)})
         error = next((error for error, rule in found if rule is None), None)
         if error is not None:
             raise Invalid(f"{ref} is invalid: {path_text(tuple(error.instance_path))}: {error.message}")

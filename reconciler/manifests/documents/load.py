@@ -248,12 +248,18 @@ def _finding(code: Code, path: str, message: str, line: int = 1, column: int = 1
 Schema = Mapping[str, Any]
 
 
-@cache
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema in `schemas/NAME.yaml`. The value is shared and must not be modified."""
-    text = (files("reconciler.manifests") / "schemas" / f"{name}.yaml").read_text(encoding="utf-8")
-    schema: dict[str, Any] = plain(text)
+    """The schema in `schemas/NAME.yaml`; of FILE/KIND the one for that kind. The value is shared and must not be modified."""
+    file, _, kind = name.partition("/")
+    schema: dict[str, Any] = _schemas(file)[kind] if kind else _schemas(file)
     return schema
+
+
+@cache
+def _schemas(file: str) -> dict[str, Any]:
+    text = (files("reconciler.manifests") / "schemas" / f"{file}.yaml").read_text(encoding="utf-8")
+    schemas: dict[str, Any] = plain(text)
+    return schemas
 
 
 @cache

@@ -74,7 +74,9 @@ def check_structure(
         elif rule not in told:
             told.add(rule)
             _report_rule(inspection, rule, error.instance, at)
-    return check_fields(inspection, schema, value, at, around) and is_sound
+    before = len(inspection.findings)
+    _check_fields(inspection, schema, value, at, around)
+    return is_sound and not any(finding.severity is Severity.ERROR for finding in inspection.findings[before:])
 
 
 def _report_rule(inspection: Inspection, rule: SchemaRule, value: Any, at: Path) -> None:
@@ -84,20 +86,11 @@ def _report_rule(inspection: Inspection, rule: SchemaRule, value: Any, at: Path)
     inspection.report(codes.NAMED[rule.code], path, message, hint=rule.hint)
 
 
-def check_fields(
-    inspection: Inspection, schema: Schema, value: Any, at: Path = (), around: Collection[str] = ()
-) -> bool:
-    """Reports fields that the schema does not have, and doubts those that a newer definition of the kind may have. Returns whether none is
-    an error for certain.
+def _check_fields(inspection: Inspection, schema: Schema, value: Any, at: Path, around: Collection[str]) -> None:
+    """Reports fields that the schema does not have, and doubts those that a newer definition of the kind may have.
 
     In schedules and budgets a field without a value is an error too: without weekdays a window is open every day.
     """
-    before = len(inspection.findings)
-    _check_fields(inspection, schema, value, at, around)
-    return not any(finding.severity is Severity.ERROR for finding in inspection.findings[before:])
-
-
-def _check_fields(inspection: Inspection, schema: Schema, value: Any, at: Path, around: Collection[str]) -> None:
     if isinstance(value, dict):
         nulls = inspection.nulls.get(inspection.written_path(at), ()) if inspection.nulls else ()
         known: Mapping[str, Schema] | None = schema.get("properties")
@@ -264,7 +257,7 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(value)}", hint=hint
             )
         case "additionalProperties":
-            pass  # `check_fields` says it of nulls too
+            pass  # `_check_fields` says it of nulls too
         case _:
             example = _example_of_memory(path) or _example(part)
             inspection.report(

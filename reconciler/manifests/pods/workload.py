@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.manifests.documents.load import schema_of
 from reconciler.manifests.documents.structure import check_structure
 from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
 from reconciler.manifests.pods.pod_shape import pod_spec_from, selector_of, shape_of
@@ -106,13 +107,6 @@ CLASS_NAME = "provisioning-class-name"
 _PREFIXES = ("autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/")
 
 
-TEMPLATE_FIELDS: Mapping[str, Any] = {
-    "properties": {"metadata": {}, "spec": {}},
-    "x-kubernetes-preserve-unknown-fields": True,
-}
-"""The fields of a PodTemplateSpec for those beside it; `check_template` has the others."""
-
-
 def virtual_shape(template: Manifest, namespace: str) -> PodShape:
     """The shape of a chunk made from a PodTemplateSpec. Raises `Invalid`."""
     spec = pod_spec_from(mapping_at(template, "spec"))
@@ -168,15 +162,8 @@ def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], pa
 
 def _check_pod_template(inspection: Inspection) -> None:
     template = inspection.body.get("template")
-    if template is None:
-        inspection.report(
-            codes.MISSING_FIELD,
-            ("template",),
-            "template is missing",
-            hint="a PodTemplate has its pod at template.spec, with no spec above it",
-        )
-        return
-    check_template(inspection, template, ("template",))
+    if template is not None:
+        check_template(inspection, template, ("template",))
 
 
 def _read_pod_template(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
@@ -193,90 +180,33 @@ POD_TEMPLATE = Kind(
     name="PodTemplate",
     versions=("v1",),
     slot="workloads",
-    fields={"properties": {"template": TEMPLATE_FIELDS}},
+    schema="workloads/PodTemplate",
     check=_check_pod_template,
     read=_read_pod_template,
 )
 
 
-_Steps = tuple[str, ...]
-_PARALLELISM = "parallelism"
-_REPLICAS = ("replicas", "minReadySeconds", "selector", "template")
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "Deployment": (*_REPLICAS, "strategy", "revisionHistoryLimit", "paused", "progressDeadlineSeconds"),
-    "StatefulSet": (
-        *(*_REPLICAS, "volumeClaimTemplates", "serviceName", "podManagementPolicy", "updateStrategy"),
-        *("revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "ordinals"),
-    ),
-    "ReplicaSet": _REPLICAS,
-    "ReplicationController": _REPLICAS,
-    "Job": (
-        *(_PARALLELISM, "completions", "activeDeadlineSeconds", "podFailurePolicy", "successPolicy", "backoffLimit"),
-        *("backoffLimitPerIndex", "maxFailedIndexes", "selector", "manualSelector", "template", "completionMode"),
-        *("ttlSecondsAfterFinished", "suspend", "podReplacementPolicy", "managedBy"),
-    ),
-    "CronJob": (
-        *("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "jobTemplate"),
-        *("successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
-    ),
-}
-"""The fields of each spec (Kubernetes: apps/v1, batch/v1, core/v1). Their values are of no interest, except those that are read."""
+_POD = ("spec", "template")
+_POD_OF_A_CRON_JOB = ("spec", "jobTemplate", "spec", "template")
 
 
-def _fields(name: str) -> Mapping[str, Any]:
-    """The names of the fields of a workload, as in a schema."""
-    selector: Mapping[str, Any] = (
-        {} if name == "ReplicationController" else {"properties": {"matchLabels": {}, "matchExpressions": {}}}
-    )
-    known = {"template": TEMPLATE_FIELDS, "selector": selector}
-    spec: dict[str, Any] = {field: known.get(field, {}) for field in _FIELDS[name]}
-    if "jobTemplate" in spec:
-        spec["jobTemplate"] = {"properties": {"metadata": {}, **_fields("Job")["properties"]}}
-    return {"properties": {"spec": {"properties": spec}}}
-
-
-def _workload(group: str, name: str, *, replicas: _Steps = ("spec", "replicas"), pod: _Steps = ("spec",)) -> Kind:
-    """replicas: the path of the number. pod: the path of the parent of `template`."""
-    template = (*pod, "template")
-    return Kind(
-        group=group,
-        name=name,
-        versions=("v1",),
-        slot="workloads",
-        fields=_fields(name),
-        applied=False,
-        check=_checking(replicas, template),
-        read=_read_workload,
-    )
-
-
-def _checking(replicas: _Steps, template: _Steps) -> Callable[[Inspection], None]:
-    def check(inspection: Inspection) -> None:
-        count = inspection.get(*replicas)
-        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 0):
+def _check_workload(inspection: Inspection) -> None:
+    """Runs even on documents that violate the schema, so that what is wrong with their pods is told too."""
+    path = _POD_OF_A_CRON_JOB if inspection.ref.kind == "CronJob" else _POD
+    template = inspection.get(*path)
+    if template is not None:
+        beside = schema_of(f"workloads/{inspection.ref.kind}")
+        for step in path[:-1]:
+            beside = beside["properties"][step]
+        check_template(inspection, template, path, beside["properties"])
+    for annotation in sorted(mapping_at(inspection.body, "metadata", "annotations")):
+        if annotation.endswith((f"/{CONSUME_REQUEST}", f"/{CLASS_NAME}")):
             inspection.report(
-                codes.WRONG_TYPE,
-                replicas,
-                f"{'.'.join(replicas)} must be a whole number of at least 0",
-                hint="write it without quotes, such as 3",
+                codes.HALF_CONSUMPTION,
+                ("metadata", "annotations", annotation),
+                f"{annotation} has no effect here: only pods consume a provisioning request",
+                hint=f"move it to {'.'.join(path)}.metadata.annotations",
             )
-        pod = inspection.get(*template)
-        if pod is None:
-            inspection.report(codes.MISSING_FIELD, template, f"{'.'.join(template)} is missing")
-        else:
-            check_template(
-                inspection, pod, template, _FIELDS["Job" if "jobTemplate" in template else inspection.ref.kind]
-            )
-        for annotation in sorted(mapping_at(inspection.body, "metadata", "annotations")):
-            if annotation.endswith((f"/{CONSUME_REQUEST}", f"/{CLASS_NAME}")):
-                inspection.report(
-                    codes.HALF_CONSUMPTION,
-                    ("metadata", "annotations", annotation),
-                    f"{annotation} has no effect here: only pods consume a provisioning request",
-                    hint=f"move it to {'.'.join(template)}.metadata.annotations",
-                )
-
-    return check
 
 
 def _read_workload(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
@@ -288,15 +218,26 @@ def _read_workload(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Worklo
     return workload_from(ref, spec, generation=generation_of(manifest), position=origin.position)
 
 
-WORKLOADS: tuple[Kind, ...] = (
-    _workload("apps", "Deployment"),
-    _workload("apps", "StatefulSet"),
-    _workload("apps", "ReplicaSet"),
-    _workload("", "ReplicationController"),
-    _workload("batch", "Job", replicas=("spec", _PARALLELISM)),
-    _workload(
-        "batch", "CronJob", replicas=("spec", "jobTemplate", "spec", _PARALLELISM), pod=("spec", "jobTemplate", "spec")
-    ),
+WORKLOADS = tuple(
+    Kind(
+        group=group,
+        name=name,
+        versions=("v1",),
+        slot="workloads",
+        schema=f"workloads/{name}",
+        applied=False,
+        check=_check_workload,
+        checks_anything=True,
+        read=_read_workload,
+    )
+    for group, name in (
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "ReplicaSet"),
+        ("", "ReplicationController"),
+        ("batch", "Job"),
+        ("batch", "CronJob"),
+    )
 )
 
 

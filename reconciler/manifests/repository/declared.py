@@ -234,8 +234,7 @@ def _typed(kind: Kind, item: LiveObject) -> Any:
     """The typed value, None for a partial NodePool, or a finding."""
     try:
         body = without_nulls(item.body)
-        if kind.schema is not None:
-            check_types(kind.schema, body)
+        check_types(kind.schema, body)
         return kind.read(item.ref, body, Origin(managers=item.managers))
     except Invalid as error:
         message = f"the object in the cluster cannot be read: {error.message}"

@@ -13,7 +13,7 @@ from typing import Any
 from reconciler.manifests.annotations import check_annotations, check_beside_spec
 from reconciler.manifests.documents.document import Document, Inspection, path_of, unreadable
 from reconciler.manifests.documents.load import load, null_keys, schema_of, without_nulls
-from reconciler.manifests.documents.structure import check_fields, check_structure
+from reconciler.manifests.documents.structure import check_structure
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import is_partial
@@ -154,12 +154,8 @@ def _judged(nulls: dict[Path, list[str]]) -> dict[Path, list[str]]:
 def _check(inspection: Inspection, kind: Kind) -> None:
     body = inspection.body
     metadata = body.get("metadata", {})
-    fields = kind.fields if kind.schema is None else schema_of(kind.schema)
-    check_structure(inspection, "metadata", metadata, ("metadata",), fields.get("properties", ()))
-    if kind.schema is not None:
-        is_sound = check_structure(inspection, kind.schema, body)
-    else:
-        is_sound = check_fields(inspection, kind.fields, body)
+    check_structure(inspection, "metadata", metadata, ("metadata",), schema_of(kind.schema)["properties"])
+    is_sound = check_structure(inspection, kind.schema, body)
     if isinstance(metadata, Mapping):
         check_annotations(inspection, applied=kind.applied)
     if is_sound or kind.checks_anything:
