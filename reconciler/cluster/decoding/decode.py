@@ -1,4 +1,4 @@
-"""From API objects to the model."""
+"""From API objects to the model: of each kind, which fields are read and what they become."""
 
 from __future__ import annotations
 
@@ -9,40 +9,74 @@ from typing import Any, NamedTuple
 import msgspec
 
 from reconciler.cluster.apply import InventoryRecord, records_of
-from reconciler.cluster.decoding import protobuf, wire
-from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
-from reconciler.cluster.decoding.nodes import NodeValue
+from reconciler.cluster.decoding import nodes, protobuf, storage, wire, workloads
 from reconciler.cluster.decoding.pods import ShapePool, pod_of
-from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
-from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.wire import ref_of
-from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
-from reconciler.cluster.decoding.workloads import (
-    WorkloadValue,
-    field_managers,
-    scaled_workload_of,
-    scaler_of,
-    status_writes,
-    workload_of,
+from reconciler.cluster.resources import (
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODE_CLAIMS,
+    NODE_POOLS,
+    NODES,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUED_WORKLOADS,
+    RESOURCE_QUOTAS,
+    RUNTIME_CLASSES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    Resource,
 )
-from reconciler.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool
+from reconciler.manifests.pods.pod_spec_wire import Wire
 from reconciler.model.buffers import BALLOON_LABEL
 from reconciler.model.errors import Invalid
-from reconciler.model.pods import Pod, Workload
+from reconciler.model.pods import Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
 
 Body = Mapping[str, Any] | bytes | msgspec.Raw | protobuf.Message
 """An API object: plain JSON values, its JSON text, or an item of a list in protobuf."""
-
-
 _JSON = (bytes, msgspec.Raw, Mapping)
-_DEPLOYMENT, _NODE_POOL = DEPLOYMENTS.key, NODE_POOLS.key
 _LONGEST = 200
 """Characters of an error's text."""
-Value = NodeValue | Pod | Workload | WorkloadValue | LiveObject | InventoryRecord | StorageValue
+Value = object
+"""What the view has of an object: a `Node`, a `Pod`, a `LiveObject` and so on."""
+
+
+def _inventory(config_map: wire.ConfigMapWire) -> InventoryRecord:
+    metadata = config_map.metadata
+    return InventoryRecord(metadata.annotations or {}, records_of(config_map.data or {}), metadata.resource_version)
+
+
+_READ: Mapping[tuple[str, str], tuple[type[Wire], Callable[[Any], Value]]] = {
+    NODES.key: (wire.NodeWire, nodes.node_of),
+    NODE_CLAIMS.key: (wire.NodeClaimWire, nodes.node_claim_of),
+    DAEMON_SETS.key: (wire.DaemonSetWire, workloads.daemon_set_of),
+    PRIORITY_CLASSES.key: (wire.PriorityClassWire, workloads.priority_class_of),
+    QUEUED_WORKLOADS.key: (wire.QueuedWorkloadWire, workloads.queued_workload_of),
+    RESOURCE_QUOTAS.key: (wire.ResourceQuotaWire, workloads.resource_quota_of),
+    POD_DISRUPTION_BUDGETS.key: (wire.PodDisruptionBudgetWire, workloads.pod_disruption_budget_of),
+    NAMESPACES.key: (wire.NamespaceWire, workloads.namespace_of),
+    PERSISTENT_VOLUMES.key: (storage.VolumeWire, storage.persistent_volume_of),
+    VOLUME_CLAIMS.key: (storage.VolumeClaimWire, storage.volume_claim_of),
+    STORAGE_CLASSES.key: (storage.StorageClassWire, storage.storage_class_of),
+    RUNTIME_CLASSES.key: (storage.RuntimeClassWire, storage.runtime_class_of),
+    CONFIG_MAPS.key: (wire.ConfigMapWire, _inventory),
+}
+"""By kind, the fields that are read of an object, and the function that makes the view's value of them."""
+_DECODERS = {key: msgspec.json.Decoder(fields) for key, (fields, _) in _READ.items()}
+_POD = msgspec.json.Decoder(wire.PodWire)
+_WORKLOAD = msgspec.json.Decoder(wire.WorkloadWire)
+_SCALED = msgspec.json.Decoder(wire.ScaledWire)
+_NAMED = msgspec.json.Decoder(wire.NamespaceWire)
+_LIST = msgspec.json.Decoder(wire.ListWire)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 class Decoded(NamedTuple):
@@ -61,19 +95,41 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
     pool = shapes or ShapePool()
     if not isinstance(body, _JSON):
         return _decoded_message(resource, body, pool)
-    key = resource.key
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    decoder, read = _reader_of(resource)
     try:
-        document = decoder.decode(data)
-        value = pod_of(document, pool) if read is None else read(resource, document, data)
+        document = _decoder_of(resource).decode(data)
+        value = _value_of(resource, document, data, pool)
     except Exception as error:  # noqa: BLE001 - it concerns this object alone
         return _unreadable(resource, data, _why(error))
     metadata: wire.MetadataWire = document.metadata
-    if key == _DEPLOYMENT and _BALLOON_LABEL in bytes(data):
-        value = _balloon(resource, document, data) or value
-    problem = _pool_problem(value) if key == _NODE_POOL and isinstance(value, LiveObject) else ""
+    problem = _pool_problem(value) if resource.key == NODE_POOLS.key and isinstance(value, LiveObject) else ""
     return Decoded(intern(metadata.namespace or ""), metadata.name, value, problem)
+
+
+def _decoder_of(resource: Resource) -> msgspec.json.Decoder[Any]:
+    if resource.key in _READ:
+        return _DECODERS[resource.key]
+    if resource.key == PODS.key:
+        return _POD
+    if resource.declared:
+        return _NAMED
+    return _WORKLOAD if resource.builtin else _SCALED
+
+
+def _value_of(resource: Resource, document: Any, data: bytes | msgspec.Raw, shapes: ShapePool) -> Value | None:
+    if resource.key in _READ:
+        return _READ[resource.key][1](document)
+    if resource.key == PODS.key:
+        return pod_of(document, shapes)
+    if resource.declared:
+        return _declared(resource, document, data)
+    if not resource.builtin:
+        return workloads.scaled_workload_of(resource, document, data)
+    workload = workloads.workload_of(resource, document, data)
+    if resource.key == DEPLOYMENTS.key and BALLOON_LABEL in (document.metadata.labels or {}):
+        # headroom applies it. It is compared with what is declared, but is no workload for a buffer to follow.
+        return _declared(resource, document, data)
+    return workload
 
 
 def workload_in(resource: Resource, body: Mapping[str, Any]) -> Workload | None:
@@ -82,32 +138,26 @@ def workload_in(resource: Resource, body: Mapping[str, Any]) -> Workload | None:
     Raises `Invalid` and `MsgspecError`.
     """
     data = msgspec.json.encode(body)
-    decoder, read = _reader_of(resource)
-    assert read is not None
-    workload = read(resource, decoder.decode(data), data)
-    return workload if isinstance(workload, Workload) else None
+    document = _decoder_of(resource).decode(data)
+    return (workloads.workload_of if resource.builtin else workloads.scaled_workload_of)(resource, document, data)
 
 
 def wire_of(resource: Resource, body: Mapping[str, Any]) -> Any:
     """The wire struct of an object that has a part of the view for itself. Raises `Invalid`."""
     try:
-        return _READERS[resource.key][0].decode(msgspec.json.encode(body))
+        return _decoder_of(resource).decode(msgspec.json.encode(body))
     except msgspec.MsgspecError as error:
         raise Invalid(_unreadable(resource, msgspec.json.encode(body), _why(error)).problem) from error
-
-
-def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject | None:
-    """A Deployment that headroom itself applies. It is compared with what is declared, but is no workload for a buffer to follow."""
-    live = _declared(resource, document, data)
-    return live if BALLOON_LABEL in (live.body["metadata"].get("labels") or {}) else None
 
 
 def _decoded_message(resource: Resource, message: protobuf.Message, shapes: ShapePool) -> Decoded:
     metadata = message.metadata
     namespace, name = intern(metadata.namespace), metadata.name
-    _, read = _READERS[resource.key]
     try:
-        value = shapes.pod_of(message) if read is None else read(resource, protobuf.object_of(resource, message), b"")
+        if resource.key == PODS.key:
+            value: Value | None = shapes.pod_of(message)
+        else:
+            value = _READ[resource.key][1](protobuf.object_of(resource, message))
     except Exception as error:  # noqa: BLE001 - it concerns this object alone
         ref = ObjectRef(resource.group, resource.kind, namespace, name)
         return Decoded(namespace, name, problem=f"{ref} cannot be read: {_why(error)}")
@@ -156,49 +206,19 @@ def list_items(data: bytes) -> wire.ListWire:
     return page
 
 
-_BALLOON_LABEL = BALLOON_LABEL.encode()
-_LIST = msgspec.json.Decoder(wire.ListWire)
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
-_NAMED = msgspec.json.Decoder(wire.NamespaceWire)
-
-
-def _inventory(_resource: Resource, config_map: wire.ConfigMapWire, _data: Body) -> InventoryRecord:
-    metadata = config_map.metadata
-    return InventoryRecord(metadata.annotations or {}, records_of(config_map.data or {}), metadata.resource_version)
-
-
-def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | msgspec.Raw) -> LiveObject:
+def _declared(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject:
     body = _OBJECT.decode(data)
     metadata = body["metadata"]
     # The version changes with every write, even if nothing that headroom reads changes.
     metadata.pop("resourceVersion", None)
-    managed = metadata.pop("managedFields", None)
-    managers = field_managers(data) if managed else {}
+    entries = workloads.managers_in(data) if metadata.pop("managedFields", None) else ()
     # Items of an API server's list lack apiVersion and kind.
     body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
     body.setdefault("kind", resource.kind)
-    told = (status_writes(data), scaler_of(data)) if managed else ({}, "")
-    return LiveObject(ref_of(resource, document.metadata), body, managers, *told)
-
-
-_Reader = tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], Value | None] | None]
-
-_READERS: Mapping[tuple[str, str], _Reader] = {
-    PODS.key: (msgspec.json.Decoder(wire.PodWire), None),  # read by pod_of, which shares shapes
-    CONFIG_MAPS.key: (msgspec.json.Decoder(wire.ConfigMapWire), _inventory),
-    **NODE_DECODERS,
-    **WORKLOAD_DECODERS,
-    **STORAGE_DECODERS,
-}
-_DECLARED: _Reader = (msgspec.json.Decoder(wire.NamespaceWire), _declared)
-_OTHERS: Mapping[tuple[bool, bool], _Reader] = {
-    (True, True): _DECLARED,
-    (True, False): _DECLARED,
-    (False, True): (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
-    (False, False): (msgspec.json.Decoder(wire.ScaledWire), scaled_workload_of),
-}
-"""Keyed by whether the kind is declared, and whether it is Kubernetes' own."""
-
-
-def _reader_of(resource: Resource) -> _Reader:
-    return _READERS.get(resource.key) or _OTHERS[resource.declared, resource.builtin]
+    return LiveObject(
+        ref_of(resource, document.metadata),
+        body,
+        workloads.field_managers(entries),
+        workloads.status_writes(entries),
+        workloads.scaler_of(entries),
+    )

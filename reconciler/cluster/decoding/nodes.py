@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
-
-import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.wire import labels_of, resources_of
-from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_shape import requirement_of
-from reconciler.model.nodes import KARPENTER_GROUP, Labels, Node, NodeClaim, NodeClassRef
+from reconciler.model.nodes import Labels, Node, NodeClaim, NodeClassRef
 from reconciler.model.quantity import parse_duration
 from reconciler.model.requirements import Taint
 
@@ -35,7 +31,7 @@ def _taints(taints: tuple[wire.TaintWire, ...] | None) -> tuple[Taint, ...]:
     return tuple(map(_taint, taints)) if taints else ()
 
 
-def _node(_resource: Resource, node: wire.NodeWire, _data: Any) -> Node:
+def node_of(node: wire.NodeWire) -> Node:
     metadata, spec, status = node.metadata, node.spec, node.status
     return Node(
         name=metadata.name,
@@ -59,7 +55,7 @@ def _changed(conditions: Sequence[wire.ConditionWire] | None, kind: str) -> date
     return next((item.last_transition_time for item in conditions or () if item.type == kind), None)
 
 
-def _node_claim(_resource: Resource, claim: wire.NodeClaimWire, _data: Any) -> NodeClaim:
+def node_claim_of(claim: wire.NodeClaimWire) -> NodeClaim:
     metadata, spec, status = claim.metadata, claim.spec, claim.status
     node_class, grace = spec.node_class_ref, spec.termination_grace_period
     return NodeClaim(
@@ -94,10 +90,3 @@ def _node_claim(_resource: Resource, claim: wire.NodeClaimWire, _data: Any) -> N
 
 def _expiry(text: str) -> timedelta | None:
     return None if text == "Never" else parse_duration(text)
-
-
-NodeValue = Node | NodeClaim
-DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], NodeValue]]] = {
-    ("", "Node"): (msgspec.json.Decoder(wire.NodeWire), _node),
-    (KARPENTER_GROUP, "NodeClaim"): (msgspec.json.Decoder(wire.NodeClaimWire), _node_claim),
-}

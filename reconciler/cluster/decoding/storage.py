@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import msgspec
-
-from reconciler.cluster.decoding.wire import MetadataWire, Texts
-from reconciler.cluster.resources import Resource
+from reconciler.cluster.decoding.wire import MetadataWire, Texts, resources_of
 from reconciler.manifests.pods.pod_shape import node_term_of, toleration_of
 from reconciler.manifests.pods.pod_spec_wire import NodeSelectorWire, Quantities, TolerationWire, Wire
 from reconciler.model.attachments import PersistentVolume, StorageClass, VolumeClaim
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
-from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -83,7 +76,7 @@ class RuntimeClassWire(Wire, frozen=True):
     scheduling: _SchedulingWire | None = None
 
 
-def persistent_volume(_resource: Resource, volume: VolumeWire, _data: Any) -> PersistentVolume:
+def persistent_volume_of(volume: VolumeWire) -> PersistentVolume:
     """Raises `Invalid`."""
     spec = volume.spec
     required = spec.node_affinity.required if spec.node_affinity is not None else None
@@ -95,7 +88,7 @@ def persistent_volume(_resource: Resource, volume: VolumeWire, _data: Any) -> Pe
     )
 
 
-def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> VolumeClaim:
+def volume_claim_of(claim: VolumeClaimWire) -> VolumeClaim:
     """A claim. It is bound if the binding controller has marked it so, or if a hand-made object says so."""
     metadata, spec = claim.metadata, claim.spec
     phase = claim.status.phase or ""
@@ -111,7 +104,7 @@ def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> Vol
     )
 
 
-def storage_class(_resource: Resource, found: StorageClassWire, _data: Any) -> StorageClass:
+def storage_class_of(found: StorageClassWire) -> StorageClass:
     annotations = found.metadata.annotations or {}
     return StorageClass(
         name=found.metadata.name,
@@ -128,12 +121,12 @@ def storage_class(_resource: Resource, found: StorageClassWire, _data: Any) -> S
     )
 
 
-def runtime_class(_resource: Resource, found: RuntimeClassWire, _data: Any) -> RuntimeClass:
+def runtime_class_of(found: RuntimeClassWire) -> RuntimeClass:
     """Raises `Invalid`."""
     scheduling = found.scheduling or _SchedulingWire()
     fixed = found.overhead.pod_fixed if found.overhead is not None else None
     try:
-        overhead = Resources.parse({name: value for name, value in (fixed or {}).items() if value is not None})
+        overhead = resources_of(fixed)
     except Invalid as error:
         raise Invalid(f"overhead: {error.message}", hint=error.hint) from error
     return RuntimeClass(
@@ -142,12 +135,3 @@ def runtime_class(_resource: Resource, found: RuntimeClassWire, _data: Any) -> R
         node_selector=tuple(sorted((scheduling.node_selector or {}).items())),
         tolerations=tuple(toleration_of(item) for item in scheduling.tolerations or ()),
     )
-
-
-StorageValue = PersistentVolume | VolumeClaim | StorageClass | RuntimeClass
-DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], StorageValue]]] = {
-    ("", "PersistentVolume"): (msgspec.json.Decoder(VolumeWire), persistent_volume),
-    ("", "PersistentVolumeClaim"): (msgspec.json.Decoder(VolumeClaimWire), volume_claim),
-    ("storage.k8s.io", "StorageClass"): (msgspec.json.Decoder(StorageClassWire), storage_class),
-    ("node.k8s.io", "RuntimeClass"): (msgspec.json.Decoder(RuntimeClassWire), runtime_class),
-}

@@ -6,7 +6,7 @@ Everything else in a document is skipped during parsing, which makes ten thousan
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,7 +28,6 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 
 Texts = dict[str, str]
-NULL = msgspec.Raw(b"null")
 
 
 class OwnerWire(Wire, frozen=True):
@@ -148,25 +147,12 @@ class WorkloadWire(Wire, frozen=True):
     status: WorkloadStatusWire = WorkloadStatusWire()
 
 
-class ScaledSpecWire(Wire, frozen=True):
-    replicas: msgspec.Raw = NULL
-    selector: msgspec.Raw = NULL
-
-
-class ScaledStatusWire(Wire, frozen=True):
-    """The status of a custom resource with a scale, whose selector is in one of two fields."""
-
-    replicas: msgspec.Raw = NULL
-    selector: msgspec.Raw = NULL
-    label_selector: msgspec.Raw = NULL
-
-
 class ScaledWire(Wire, frozen=True):
     """An object of an unknown kind with a scale subresource. Its fields may be of any type."""
 
     metadata: MetadataWire
-    spec: msgspec.Raw = NULL
-    status: msgspec.Raw = NULL
+    spec: Any = None
+    status: Any = None
 
 
 class DaemonSetSpecWire(Wire, frozen=True):
@@ -247,6 +233,7 @@ class ConfigMapWire(Wire, frozen=True):
 
 class ManagerWire(Wire, frozen=True):
     manager: str = ""
+    subresource: str = ""
     time: str = ""
     fields: dict[str, dict[str, msgspec.Raw]] | None = msgspec.field(default=None, name="fieldsV1")
 

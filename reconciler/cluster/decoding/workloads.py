@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.wire import ref_of
-from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, QUEUED_WORKLOADS, Resource
+from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_shape import requirement_of, selector_of
 from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire, Quantities, SelectorRequirementWire
 from reconciler.manifests.pods.workload import template_shape, workload_from
@@ -23,12 +24,11 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 _PARTS = frozenset({"matchLabels", "matchExpressions"})
 
 
-def selector_in(raw: msgspec.Raw) -> LabelSelector | None:
+def selector_in(value: Any) -> LabelSelector | None:
     """A selector in any of its forms: a LabelSelector, a bare map of labels, or text; None where there is none.
 
     An empty one counts as none, since a scale that selects every pod of its namespace says nothing about its own.
     """
-    value = msgspec.json.decode(raw)
     if isinstance(value, dict) and not value.keys() <= _PARTS:
         value = {"matchLabels": value}
     try:
@@ -39,11 +39,7 @@ def selector_in(raw: msgspec.Raw) -> LabelSelector | None:
         return None
 
 
-_SCALED_SPEC = msgspec.json.Decoder(wire.ScaledSpecWire)
-_SCALED_STATUS = msgspec.json.Decoder(wire.ScaledStatusWire)
-
-
-def _daemon_set(_resource: Resource, daemon_set: wire.DaemonSetWire, _data: Any) -> DaemonSet:
+def daemon_set_of(daemon_set: wire.DaemonSetWire) -> DaemonSet:
     namespace = daemon_set.metadata.namespace or ""
     return DaemonSet(namespace, daemon_set.metadata.name, template_shape(daemon_set.spec.template, namespace))
 
@@ -55,32 +51,28 @@ def workload_of(resource: Resource, workload: wire.WorkloadWire, data: bytes | m
         ref_of(resource, workload.metadata),
         workload.spec,
         workload.status,
-        manager=lambda path: other_manager_of(data, path),
+        manager=lambda path: _other_manager(data, path),
         generation=workload.metadata.generation,
     )
 
 
 def scaled_workload_of(resource: Resource, scaled: wire.ScaledWire, data: bytes | msgspec.Raw) -> Workload:
     """A workload of which only the scale is known. A pod template in it is ignored."""
-    spec, status = _part(_SCALED_SPEC, scaled.spec), _part(_SCALED_STATUS, scaled.status)
+    spec = scaled.spec if isinstance(scaled.spec, dict) else {}
+    status = scaled.status if isinstance(scaled.status, dict) else {}
+    selectors = (status.get("selector"), status.get("labelSelector"), spec.get("selector"))
     return Workload(
         ref=ref_of(resource, scaled.metadata),
         shape=None,
-        replicas=_whole(spec.replicas),
-        observed_replicas=_whole(status.replicas),
-        selector=selector_in(status.selector) or selector_in(status.label_selector) or selector_in(spec.selector),
-        replicas_manager=other_manager_of(data, "spec.replicas"),
+        replicas=_whole(spec.get("replicas")),
+        observed_replicas=_whole(status.get("replicas")),
+        selector=next(filter(None, map(selector_in, selectors)), None),
+        replicas_manager=_other_manager(data, "spec.replicas"),
         generation=scaled.metadata.generation,
     )
 
 
-def _part(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
-    """The decoded part; one with defaults if it is not an object."""
-    return decoder.decode(raw if bytes(raw).lstrip()[:1] == b"{" else b"{}")
-
-
-def _whole(raw: msgspec.Raw) -> int | None:
-    value = msgspec.json.decode(raw)
+def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -100,16 +92,16 @@ class NamespaceLabels:
     labels: Mapping[str, str]
 
 
-def _priority_class(_resource: Resource, priority: wire.PriorityClassWire, _data: Any) -> PriorityClass:
+def priority_class_of(priority: wire.PriorityClassWire) -> PriorityClass:
     return PriorityClass(priority.metadata.name, priority.value, bool(priority.global_default))
 
 
-def _queued_workload(_resource: Resource, workload: wire.QueuedWorkloadWire, _data: Any) -> QueuedWorkload:
+def queued_workload_of(workload: wire.QueuedWorkloadWire) -> QueuedWorkload:
     metadata = workload.metadata
     return QueuedWorkload(metadata.namespace or "", metadata.name, workload.spec.priority or 0)
 
 
-def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: Any) -> ResourceQuota:
+def resource_quota_of(quota: wire.ResourceQuotaWire) -> ResourceQuota:
     hard = quota.status.hard if quota.status.hard is not None else quota.spec.hard
     return ResourceQuota(
         namespace=quota.metadata.namespace or "",
@@ -130,9 +122,7 @@ def _scopes(spec: wire.QuotaSpecWire) -> tuple[Requirement, ...]:
     )
 
 
-def _pod_disruption_budget(
-    _resource: Resource, budget: wire.PodDisruptionBudgetWire, _data: Any
-) -> PodDisruptionBudget:
+def pod_disruption_budget_of(budget: wire.PodDisruptionBudgetWire) -> PodDisruptionBudget:
     spec = budget.spec
     return PodDisruptionBudget(
         budget.metadata.namespace or "",
@@ -153,21 +143,8 @@ def _compute(quantities: Quantities | None) -> dict[str, int]:
     return amounts
 
 
-def _namespace(_resource: Resource, namespace: wire.NamespaceWire, _data: Any) -> NamespaceLabels:
+def namespace_of(namespace: wire.NamespaceWire) -> NamespaceLabels:
     return NamespaceLabels(namespace.metadata.name, namespace.metadata.labels or {})
-
-
-WorkloadValue = DaemonSet | PriorityClass | QueuedWorkload | ResourceQuota | PodDisruptionBudget | NamespaceLabels
-DECODERS: dict[
-    tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], WorkloadValue | None]]
-] = {
-    ("apps", "DaemonSet"): (msgspec.json.Decoder(wire.DaemonSetWire), _daemon_set),
-    ("scheduling.k8s.io", "PriorityClass"): (msgspec.json.Decoder(wire.PriorityClassWire), _priority_class),
-    QUEUED_WORKLOADS.key: (msgspec.json.Decoder(wire.QueuedWorkloadWire), _queued_workload),
-    ("", "ResourceQuota"): (msgspec.json.Decoder(wire.ResourceQuotaWire), _resource_quota),
-    POD_DISRUPTION_BUDGETS.key: (msgspec.json.Decoder(wire.PodDisruptionBudgetWire), _pod_disruption_budget),
-    ("", "Namespace"): (msgspec.json.Decoder(wire.NamespaceWire), _namespace),
-}
 
 
 _MANAGED = msgspec.json.Decoder(wire.ManagedWire)
@@ -177,16 +154,25 @@ _MESSAGE = "f:message"
 _KEYED_BY_TYPE = 'k:{"type":'
 
 
-def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
+def managers_in(data: bytes | msgspec.Raw) -> list[wire.ManagerWire]:
+    """The entries of an object's managedFields. One that is not in structured-merge-diff's format FieldsV1 is skipped."""
+    entries: list[wire.ManagerWire] = []
+    with suppress(msgspec.MsgspecError):
+        for raw in _MANAGED.decode(data).metadata.managed_fields or ():
+            with suppress(msgspec.MsgspecError):
+                entries.append(_MANAGER.decode(raw))
+    return entries
+
+
+def field_managers(entries: Iterable[wire.ManagerWire]) -> dict[str, frozenset[str]]:
     """By field manager, the fields it owns, two levels deep (`spec.replicas`, `status.conditions`), and conditions by type
     (`status.conditions.Ready`).
 
     A condition belongs to the manager of its message. After another manager has overwritten it, the former one still owns fields
-    with an unchanged value, such as the time, which means nothing. Of headroom's own conditions every owned field counts. An entry
-    that is not in structured-merge-diff's format FieldsV1 is skipped.
+    with an unchanged value, such as the time, which means nothing. Of headroom's own conditions every owned field counts.
     """
     owned: dict[str, set[str]] = {}
-    for entry in _managers(data):
+    for entry in entries:
         fields = owned.setdefault(entry.manager, set())
         for section, inner in (entry.fields or {}).items():
             names = [name for name in inner if name.startswith("f:")]
@@ -199,21 +185,13 @@ def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
     return {manager: frozenset(fields) for manager, fields in sorted(owned.items())}
 
 
-def status_writes(data: bytes | msgspec.Raw) -> dict[str, str]:
+def status_writes(entries: Iterable[wire.ManagerWire]) -> dict[str, str]:
     """By field manager, when it last changed the status, as the API server recorded it."""
     times: dict[str, str] = {}
-    for entry in _managers(data):
+    for entry in entries:
         if entry.time and _STATUS in (entry.fields or {}):
             times[entry.manager] = max(entry.time, times.get(entry.manager, ""))
     return dict(sorted(times.items()))
-
-
-def _managers(data: bytes | msgspec.Raw) -> Iterator[wire.ManagerWire]:
-    for raw in _entries(data):
-        try:
-            yield _MANAGER.decode(raw)
-        except msgspec.MsgspecError:
-            continue
 
 
 def _condition_types(raw: msgspec.Raw, *, with_message: bool) -> Iterator[str]:
@@ -228,36 +206,24 @@ def _condition_types(raw: msgspec.Raw, *, with_message: bool) -> Iterator[str]:
                 continue
 
 
-def other_manager_of(data: bytes | msgspec.Raw, path: str) -> str | None:
-    """The manager other than headroom that owns a field. One that wrote through the scale subresource, an autoscaler, comes first."""
-    found = _owners(data, path)
+def _other_manager(data: bytes | msgspec.Raw, path: str) -> str | None:
+    """The manager other than headroom that owns a field of the spec. One that wrote through the scale subresource, an autoscaler, comes
+    first."""
+    name = f"f:{path.removeprefix('spec.')}"
+    if f'"{name}"'.encode() not in bytes(data):
+        return None
+    found = [(entry.subresource != "scale", entry.manager) for entry in _others(managers_in(data), name)]
     return min(found)[1] if found else None
 
 
-def scaler_of(data: bytes | msgspec.Raw) -> str:
+def scaler_of(entries: Iterable[wire.ManagerWire]) -> str:
     """The manager other than headroom that has set `spec.replicas` through the scale subresource; "" for none."""
-    return min((manager for is_other, manager in _owners(data, "spec.replicas") if not is_other), default="")
+    found = (entry.manager for entry in _others(entries, "f:replicas") if entry.subresource == "scale")
+    return min(found, default="")
 
 
-def _owners(data: bytes | msgspec.Raw, path: str) -> list[tuple[bool, str]]:
-    """The managers other than headroom that own a field, and for each whether it wrote otherwise than through the scale subresource."""
-    steps = path.split(".")
-    if f'"f:{steps[-1]}"'.encode() not in bytes(data):
-        return []
-    found = []
-    for raw in _entries(data):
-        entry: dict[str, Any] = msgspec.json.decode(raw)
-        node: Any = entry.get("fieldsV1")
-        for step in steps:
-            node = node.get(f"f:{step}") if isinstance(node, dict) else None
-        manager = str(entry.get("manager", ""))
-        if node is not None and not is_own(manager):
-            found.append((entry.get("subresource") != "scale", manager))
-    return found
-
-
-def _entries(data: bytes | msgspec.Raw) -> tuple[msgspec.Raw, ...]:
-    try:
-        return _MANAGED.decode(data).metadata.managed_fields or ()
-    except msgspec.MsgspecError:
-        return ()
+def _others(entries: Iterable[wire.ManagerWire], name: str) -> Iterator[wire.ManagerWire]:
+    """The entries of managers other than headroom that own this field of the spec."""
+    for entry in entries:
+        if name in (entry.fields or {}).get("f:spec", {}) and not is_own(entry.manager):
+            yield entry

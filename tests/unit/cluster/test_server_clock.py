@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.apply import carry_out
-from reconciler.cluster.decoding import decode
 from reconciler.cluster.resources import BY_KIND, NODES, RESOURCES
 from reconciler.cluster.server_clock import ServerClock
 from reconciler.cluster.view import ViewStore
@@ -136,9 +135,7 @@ def test_an_object_that_headroom_fails_to_decode_is_a_gap(
     def broken(*_arguments: Any) -> Any:
         raise ValueError("a planted fault")
 
-    known = decode._READERS.get(kind, decode._OTHERS[resource.declared, resource.builtin])
-    readers = {**decode._READERS, kind: (known[0], broken)}
-    monkeypatch.setattr("reconciler.cluster.decoding.decode._READERS", readers)
+    monkeypatch.setattr("reconciler.cluster.decoding.decode._value_of", broken)
 
     assert store.put(resource, {"metadata": {"name": "bad", "namespace": "shop"}, "spec": {}})
 
