@@ -16,11 +16,11 @@ from reconciler.model.declared import REMOVALS_TRAILER, DeclaredManifest, Source
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import POD_KIND, counted
+from reconciler.model.rules import UNCAPPED, Caps
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.replacement import foretold_drift
-from reconciler.plan.launching.caps import UNCAPPED, PlanCaps, Standing, cap_notes, within_caps
-from reconciler.plan.objects.prune import PruneRules
+from reconciler.plan.launching.caps import Standing, cap_notes, within_caps
 from reconciler.render.check import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.headline import Gates
@@ -43,7 +43,7 @@ class Comparison:
 
 
 def compare(
-    cycle: Cycle, sides: Sides, *, caps: PlanCaps = UNCAPPED, gates: Gates | None = None, foreign: bool = False
+    cycle: Cycle, sides: Sides, *, caps: Caps = UNCAPPED, gates: Gates | None = None, foreign: bool = False
 ) -> Comparison:
     """Compares the two sides. cycle: a separate one, with `UNCAPPED` rules. caps: the daemon's. foreign: whether the head is untrusted, such
     as a fork's, so that its templates are left out. Raises the failure of a side that cannot be planned."""
@@ -55,7 +55,7 @@ def compare(
     head, head_timeline = _planned(cycle, head_tree)
     notes += _cap_notes(caps, head.required_plan)
     if not head_tree.removals_allowed:
-        notes += _removal_notes(caps.pruning, base, head)
+        notes += _removal_notes(caps, base, head)
     drift = _drift(base, head)
     spent = None
     if base.basis is not None and head.basis is not None:
@@ -151,7 +151,7 @@ def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTre
     return replace(head, files=files), [note]
 
 
-def _cap_notes(caps: PlanCaps, head: Plan) -> tuple[str, ...]:
+def _cap_notes(caps: Caps, head: Plan) -> tuple[str, ...]:
     """Notes about what the daemon's caps would cut. The figures are without caps."""
     made = [item.planned for item in head.node_claims.create if not item.made_by]
     new = Counter(head.new_node_pools)
@@ -168,7 +168,7 @@ def _cap_notes(caps: PlanCaps, head: Plan) -> tuple[str, ...]:
     return tuple(f"{note}; the figures count all of them" for note in cap_notes(capped))
 
 
-def _removal_notes(rules: PruneRules, base: PassResult, head: PassResult) -> list[str]:
+def _removal_notes(caps: Caps, base: PassResult, head: PassResult) -> list[str]:
     """Says that the daemon removes slowly what the head no longer declares, where that is much."""
     removed = {item.ref for item in base.written} - {item.ref for item in head.written}
     plan = base.required_plan
@@ -176,7 +176,7 @@ def _removal_notes(rules: PruneRules, base: PassResult, head: PassResult) -> lis
     holders += [{part.demand for part in item.planned.holdings} for item in plan.node_claims.create if not item.made_by]
     held = sum(map(bool, holders))
     nodes = sum(bool(demands) and demands <= removed for demands in holders)
-    objects, most, most_nodes = len(removed), rules.most_objects(len(base.written)), rules.most_nodes(held)
+    objects, most, most_nodes = len(removed), caps.most_objects(len(base.written)), caps.most_nodes(held)
     if objects <= most and nodes <= most_nodes:
         return []
     note = (

@@ -67,10 +67,10 @@ class Cycle:
         self._reading: tuple[Stage, ...] = (
             self._manifests,
             FindInForce(catalog, rules.allow_empty, rules.inventory),
-            Prepare(rules.placement, cache, rules.not_ready_grace, rules.back_off),
+            Prepare(rules.placement, cache),
         )
         self._planning: tuple[Stage, ...] = (
-            FindDemand(rules.dialect, rules.requests, rules.fulfilment, rules.shrink_after),
+            FindDemand(rules.dialect, rules.requests, rules.buffers),
             Place(rules, cache),
             MakeFirm(rules),
             Vacate(rules, cache),

@@ -143,7 +143,7 @@ def _report(
     from reconciler.report.difference.headline import Gates
     from reconciler.wiring.inputs import reported_cluster
     from reconciler.wiring.posting import complete_page
-    from reconciler.wiring.session import caps_of, open_session
+    from reconciler.wiring.session import open_session
 
     gates = Gates(**{each.name: values[each.name] for each in fields(Gates)})
     with posting(values, settings) as report:
@@ -154,7 +154,7 @@ def _report(
             tell_age(session.cluster, now)
             progress("git")
             foreign = _foreign(said=values["fork"], report=report)
-            comparison = compare(session.cycle, read(), caps=caps_of(settings), gates=gates, foreign=foreign)
+            comparison = compare(session.cycle, read(), caps=settings.caps, gates=gates, foreign=foreign)
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)

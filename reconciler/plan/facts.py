@@ -19,21 +19,22 @@ from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import abridged
 from reconciler.model.remembered import Departure
+from reconciler.model.rules import BufferRules, Caps
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.back_offs import LaunchRecord
-from reconciler.plan.launching.caps import Cut, PlanCaps
+from reconciler.plan.launching.caps import Cut
 from reconciler.plan.objects.objects import Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRules:
-    """How plans are made, as the settings say. owner: this inventory. balloon_image: image of balloon pods."""
+    """How plans are made, as the settings say. owner: this inventory."""
 
-    caps: PlanCaps = field(default_factory=PlanCaps)
+    caps: Caps = field(default_factory=Caps)
     owner: Owner = field(default_factory=Owner)
     drift: Drift = Drift.CORRECT
-    balloon_image: str = ""
+    buffers: BufferRules = field(default_factory=BufferRules)
     requests: RequestRules = field(default_factory=RequestRules)
 
 

@@ -22,6 +22,7 @@ from reconciler.model.placement import Cause
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY, records_of
+from reconciler.model.rules import ALL_REMOVALS
 from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
 from reconciler.plan.buffers.keeping import (
@@ -173,14 +174,14 @@ def _objects(
 ) -> tuple[ObjectPlan, Pruning, tuple[ObjectChange, ...]]:
     """What becomes of objects: updates to the repository's, deletions of others, and all changes in the order of applying."""
     view = facts.view
-    declared = with_balloons(facts.repository, facts.demands, view, rules.balloon_image)
+    declared = with_balloons(facts.repository, facts.demands, view, rules.buffers.balloon_image)
     to_run = tuple(item for item in declared.manifests if item.ref not in requests.ended)
     objects = object_changes(replace(declared, manifests=to_run), view, rules.owner, rules.drift)
     pruning = prune(
         declared,
         view,
         applyset_id=rules.owner.id,
-        rules=replace(rules.caps.pruning, lifted=rules.caps.pruning.lifted or facts.tree.removals_allowed),
+        caps=replace(rules.caps, prune_share=ALL_REMOVALS) if facts.tree.removals_allowed else rules.caps,
         blocked=blocked,
         now=facts.cluster_now,
         bins=bins,

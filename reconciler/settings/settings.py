@@ -10,10 +10,10 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from datetime import timedelta
 from typing import Any, get_type_hints
 
-from reconciler.model.buffers import Dialect, Fulfilment
+from reconciler.model.buffers import Dialect
 from reconciler.model.changes import Drift
-from reconciler.model.placement import SurgeMode
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.rules import BufferRules, Caps, PlacementRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,61 +112,6 @@ class InventorySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class CapSettings:
-    """Limits of what one pass may do; 0 means no limit. prune_share: what removals may take within an hour, of the inventory's objects
-    and of the nodes that hold chunks. prune_objects_at_least, prune_nodes_at_least: but at least these many.
-
-    nodes_per_request: new nodes for one ProvisioningRequest, over all passes of an attempt. For new_nodes_per_pass all of them count as
-    one: they are made in one pass, or wait for one in which nothing else is made.
-    """
-
-    new_nodes_per_pass: int = 100
-    price_per_hour: float = 0.0
-    nodes_per_pool: int = 0
-    nodes_per_request: int = 0
-    prune_share: float = 0.25
-    prune_objects_at_least: int = 5
-    prune_nodes_at_least: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class BufferSettings:
-    """fulfilment: who keeps buffers without the annotation: placeholder, native or balloon. balloon_image: for balloon pods.
-
-    shrink_after: how long a share of running pods (`headroom.dev/percent-of`) must have been less before its buffer shrinks.
-    """
-
-    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
-    balloon_image: str = "registry.k8s.io/pause:3.10"
-    shrink_after: timedelta = timedelta(minutes=10)
-
-
-@dataclass(frozen=True, slots=True)
-class PlacementSettings:
-    """How nodes are chosen.
-
-    mode: fast, or optimal for cheaper new nodes by linear programming. optimal_within: after that long the best found so far is used.
-    instance_types: how many types a placeholder lists, so that its launch survives a stock-out of one.
-    surge: what a full buffer promises: planned, alone (nobody waits if it is used alone) or all (if all buffers are used at once).
-    not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
-    back_off: how long offerings are left alone after a launch that gave no node, doubled up to back_off_at_most.
-    consolidation_share, consolidation_per_hour: what leaving a held node for cheaper room must save, of its price and in USD an hour.
-    check: whether independent code verifies every placement before it is used.
-    """
-
-    mode: str = "fast"
-    optimal_within: timedelta = timedelta(minutes=1)
-    instance_types: int = 20
-    surge: SurgeMode = SurgeMode.ALONE
-    not_ready_grace: timedelta = timedelta(minutes=1)
-    back_off: timedelta = timedelta(minutes=3)
-    back_off_at_most: timedelta = timedelta(minutes=10)
-    consolidation_share: float = 0.1
-    consolidation_per_hour: float = 0.01
-    check: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
     """How fast the embedded cluster is."""
 
@@ -215,10 +160,10 @@ class Settings:
     snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)
-    caps: CapSettings = field(default_factory=CapSettings)
-    buffers: BufferSettings = field(default_factory=BufferSettings)
+    caps: Caps = field(default_factory=Caps)
+    buffers: BufferRules = field(default_factory=BufferRules)
     requests: RequestRules = field(default_factory=RequestRules)
-    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    placement: PlacementRules = field(default_factory=PlacementRules)
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     logs: LogSettings = field(default_factory=LogSettings)
 

@@ -16,6 +16,7 @@ from typing import ClassVar
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Departure
+from reconciler.model.rules import PlacementRules
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
@@ -27,7 +28,6 @@ from reconciler.plan.facts import rejections
 from reconciler.plan.holding.consolidation import (
     PATIENCE,
     Candidate,
-    ConsolidationRules,
     LeastPrices,
     Savings,
     candidates,
@@ -73,7 +73,7 @@ class Vacate:
         if next_look is not None:
             why = "chunks may move to room that is free for `consolidateAfter` by then"
             state = replace(state, edges=(*state.edges, Edge(next_look + state.view.clock_skew, why)))
-        savings = savings_of(state, self.rules.consolidation, self.cache)
+        savings = savings_of(state, self.rules.placement, self.cache)
         left: frozenset[str] = frozenset()
         trials = iter(range(MOST_VACATED))
         for vacancy in found:
@@ -115,7 +115,7 @@ class Vacate:
         return state, left
 
 
-def savings_of(state: PassState, rules: ConsolidationRules, cache: Cache) -> Savings:
+def savings_of(state: PassState, rules: PlacementRules, cache: Cache) -> Savings:
     pools = state.effective.node_pools
     sold = (state.instance_types, pools)
     least = cache.once("least prices", sold, lambda: LeastPrices(state.instance_types, pools))
@@ -175,7 +175,7 @@ class Consolidate:
             return state  # no node holds anything
         watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
-        savings = savings_of(state, self.rules.consolidation, self.cache)
+        savings = savings_of(state, self.rules.placement, self.cache)
         cache = self.cache.of("consolidating", answers=_KEPT)
         settling = any(item.pods or (item.chunks and not item.says_what_it_holds) for item in bins)
         if state.placement.planned or settling:
@@ -228,7 +228,7 @@ class Consolidate:
     ) -> PassState | None:
         """The state in which the node's chunks have other room; None if that saves too little."""
         name = candidate.bin.name
-        moved = without_pods(state, candidate, bins, self.rules.consolidation, cache)
+        moved = without_pods(state, candidate, bins, self.rules.placement, cache)
         if moved is None:
             return None
         problem, trial = self._without_chunks(state, candidate, bins, moved, savings, cache)
@@ -257,7 +257,7 @@ class Consolidate:
         go before the new one is there. Nor do chunks come to a node that would be left again."""
         # Once chunks were where the pods will come, that node would be held, and Karpenter moves no pod there.
         closed = closed_to_chunks(bins, state.cluster_now - candidate.wait) | moved.entered
-        most_price = candidate.price - moved.price - self.rules.consolidation.least(candidate.price)
+        most_price = candidate.price - moved.price - self.rules.placement.least_saving(candidate.price)
         stays = {item.node for item in state.departures if not item.is_under_way(state.cluster_now)}
         suspects = (
             savings.are_too_large(bins, savings.chunks(candidate.bin), state.effective.node_pools) - closed - stays
@@ -298,7 +298,7 @@ class Consolidate:
                 continue
             pods = [pod for pod in moved.room.pods if pod.node_name == item.name and not pod.is_daemon]
             pods += chunks_as_pods(item.name, coming[item.name], savings.shapes)
-            most_price = price - self.rules.consolidation.least(price)
+            most_price = price - self.rules.placement.least_saving(price)
             everywhere = {machine.name for machine in moved.room.machines}
             answer = place(moving(state, pods, moved.room, everywhere, most_price=most_price), cache=cache)
             if answer.price < most_price and not answer.unplaced and answer.price_known:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import ClassVar
 
 from reconciler.demand.combine import (
@@ -30,10 +30,11 @@ from reconciler.demand.combine import (
 from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.kept_sizes import suspended_buffers
 from reconciler.demand.schedules import follow_schedules
-from reconciler.model.buffers import SHRINK_AFTER, Dialect, Fulfilment
+from reconciler.model.buffers import Dialect
 from reconciler.model.findings import Finding
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.remembered import REQUESTS_KEY, Departure, PassCache
+from reconciler.model.rules import BufferRules, PlacementRules
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
@@ -43,7 +44,7 @@ from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures, rooms
 from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins
-from reconciler.plan.launching.back_offs import BackOffRules, launch_record
+from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.objects.prune import let_down
 from reconciler.plan.requests import Bookings, bookings
 from reconciler.stages.state import PassState, Prepared
@@ -64,25 +65,24 @@ class ChangingNodes:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """options: as the settings have them. cache: the one that placement uses."""
+    """cache: the one that placement uses."""
 
     phase: ClassVar[str] = "view"
 
-    options: PlacementOptions
+    rules: PlacementRules
     cache: Cache
-    not_ready_grace: timedelta
-    back_off: BackOffRules
 
     def run(self, state: PassState) -> PassState:
         seen = state.view
         view = self.cache.once("nominated", (seen,), lambda: with_nominated(seen)) if seen.pods else seen
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
-        launches = launch_record(view, now, state.instance_types, self.back_off)
+        launches = launch_record(view, now, self.rules, state.instance_types)
         booked = bookings(view) if REQUESTS_KEY in view.inventory.records else Bookings()
         nodes = self._nodes(state, view, now, booked.kept) if view.machines else ChangingNodes()
-        options = replace(
-            self.options,
+        options = PlacementOptions(
+            instance_types=self.rules.instance_types,
+            optimal=self.rules.is_optimal,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now, since=booked.since),
             leaving=nodes.leaving,
@@ -121,7 +121,7 @@ class Prepare:
         evicts = any(pod.node_name is None for pod in view.pods) if departing else False
         going = {item.name for item in bins if item.is_going and evicts}
         kept_free = rooms(bins, (item for item in departing if item.node not in going), now)
-        waiting = briefly_not_ready(bins, now, self.not_ready_grace, for_ever=suspended.only)
+        waiting = briefly_not_ready(bins, now, self.rules.not_ready_grace, for_ever=suspended.only)
         return ChangingNodes(
             leaving.names.union((item.node for item in under_way), kept_free),
             waiting.names,
@@ -142,13 +142,12 @@ class FindDemand:
 
     dialect: Dialect
     requests: RequestRules
-    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
-    shrink_after: timedelta = SHRINK_AFTER
+    buffers: BufferRules = field(default_factory=BufferRules)
     cache: PassCache = field(default_factory=PassCache)
 
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
-        effective = with_default_fulfilment(followed.effective, self.fulfilment)
+        effective = with_default_fulfilment(followed.effective, self.buffers.fulfilment)
         found, findings = demands(
             effective,
             state.view,
@@ -157,7 +156,7 @@ class FindDemand:
             instance_types=state.instance_types,
             now=state.cluster_now,
             requests=self.requests,
-            shrink_after=self.shrink_after,
+            shrink_after=self.buffers.shrink_after,
             cache=self.cache,
         )
         found = with_leaving(found, state.prepared.leaving)

@@ -17,12 +17,13 @@ from reconciler.model.placement import Holding, Placement, PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin
-from reconciler.plan.holding.consolidation import Candidate, ConsolidationRules
+from reconciler.plan.holding.consolidation import Candidate
 from reconciler.stages.placement import used_by
 from reconciler.stages.state import PassState
 
@@ -43,7 +44,7 @@ class Moved:
 
 
 def without_pods(
-    state: PassState, candidate: Candidate, bins: Sequence[Bin], rules: ConsolidationRules, cache: Cache
+    state: PassState, candidate: Candidate, bins: Sequence[Bin], rules: PlacementRules, cache: Cache
 ) -> Moved | None:
     """The cluster once the node's pods have gone elsewhere; None if they cannot."""
     room = state.prepared.room
@@ -54,7 +55,7 @@ def without_pods(
     answer = place(problem, cache=cache)
     made, one = answer.planned, _one_node(problem, candidate.pods, answer, cache)
     several, single = (sum(node.price for node in bought) for bought in (made, one))
-    made = () if one and not rules.is_worth(single - several, candidate.price) else made
+    made = () if one and single - several <= rules.least_saving(candidate.price) else made
     if (
         answer.unplaced
         or (answer.planned and not candidate.replaceable)

@@ -47,7 +47,7 @@ def place_in_mode(problem: Problem, *, cache: Cache, seconds_left: Callable[[], 
 
 def broken_rules(problem: Problem, placement: Placement, rules: Rules) -> tuple[str, ...]:
     """What the checker says, in sentences. Like the optimizer, it is loaded only where it is asked for."""
-    if not rules.check_placement:
+    if not rules.placement.check:
         return ()
     from reconciler.placement.checker.violations import violations
 
@@ -64,7 +64,7 @@ class Place:
     cache: Cache
 
     def run(self, state: PassState) -> PassState:
-        latest = time.perf_counter() + self.rules.optimal_within.total_seconds()
+        latest = time.perf_counter() + self.rules.placement.optimal_within.total_seconds()
 
         def seconds_left() -> float:
             return latest - time.perf_counter()

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from reconciler import ports
 from reconciler.cluster.apply import InventoryParent
-from reconciler.model.buffers import SHRINK_AFTER, Dialect, Fulfilment
+from reconciler.model.buffers import Dialect
 from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
-from reconciler.model.placement import SurgeMode
 from reconciler.model.refs import ObjectRef
+from reconciler.model.rules import PlacementRules
 from reconciler.model.schedules import PoolBudgets
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import BackOff, PlacementOptions, Problem
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.plan.facts import Facts, PlanRules
-from reconciler.plan.holding.consolidation import ConsolidationRules
-from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.render.templates import DocumentTemplates
 from reconciler.spending.month import Basis
 
@@ -36,28 +33,14 @@ class Rules(PlanRules):
     """How passes are made, as the settings say."""
 
     dialect: Dialect
-    placement: PlacementOptions
+    placement: PlacementRules
     inventory: InventoryParent
-    optimal_within: timedelta
-    """How long placement may look for something cheaper."""
-    surge: SurgeMode = SurgeMode.PLANNED
-    """What full buffers promise."""
-    not_ready_grace: timedelta = timedelta(minutes=1)
-    """How long chunks wait for a node that is not ready."""
-    back_off: BackOffRules = field(default_factory=BackOffRules)
-    consolidation: ConsolidationRules = field(default_factory=ConsolidationRules)
-    check_placement: bool = False
-    """Whether the independent checker judges each placement."""
     templates_folder: str = "templates"
     """In the repository, beside the manifests."""
     suspend: bool = False
     """Whether to plan and write nothing."""
     allow_empty: bool = False
     """Whether an empty repository is obeyed, and not taken for a mistake."""
-    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
-    """Of buffers that do not name one."""
-    shrink_after: timedelta = SHRINK_AFTER
-    """How long a share of running pods must be less before its buffer shrinks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class MakeFirm:
     cache: Cache = field(default_factory=Cache)
 
     def run(self, state: PassState) -> PassState:
-        mode = self.rules.surge
+        mode = self.rules.placement.surge
         if mode is SurgeMode.PLANNED or not state.is_whole:
             return state
         if mode is SurgeMode.ALONE and not any(
@@ -101,7 +101,7 @@ class Rehearse:
         """Who may wait, and what the checker has to say against that."""
         problem, placement, rehearsal = state.problem, state.placement, _rehearsal(state)
         waits = rehearsal.waits()
-        if not self.rules.check_placement:
+        if not self.rules.placement.check:
             return waits, ()
         from reconciler.placement.checker.pod_orders import rehearsal_violations
 

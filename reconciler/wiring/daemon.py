@@ -124,7 +124,7 @@ class Watchdogs:
     def another(self, settings: Settings) -> Watchdog:
         """The optimal placement has a time limit of its own. That, and compiling, count on top."""
         placement = settings.placement
-        optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
+        optimal_within = placement.optimal_within if placement.is_optimal else timedelta(0)
         more = {GIT: _AFTER_SILENCE, "placement": _COMPILING + optimal_within.total_seconds()}
         self._all.append(Watchdog(more=more, ends_process=True, elsewhere=self.complaint))
         return self._all[-1]

@@ -16,7 +16,7 @@ from reconciler.files import read_secret
 from reconciler.forge import FORGES
 from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
-from reconciler.plan.launching.caps import UNCAPPED
+from reconciler.model.rules import UNCAPPED
 from reconciler.ports import Clock, Cluster, Forge, Proposals, ProposedPlan, PullRequest, Source
 from reconciler.report.plan.page import plan_page
 from reconciler.report.words import short_revision
@@ -27,7 +27,7 @@ from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.server import PATH, WebhookServer
 from reconciler.wiring.inputs import git_options, open_catalog, reported_cluster
 from reconciler.wiring.posting import PullRequestReport, check_forge_of, complete_page, forge_of, rendered_page
-from reconciler.wiring.session import caps_of, make_cycle
+from reconciler.wiring.session import make_cycle
 
 
 def _check(settings: Settings, what: str) -> None:
@@ -93,14 +93,13 @@ class Reporter:
         sides = self._trees.sides(pull)
         # A cycle for each pull request, since the last good versions of one must not count for another.
         cycle = make_cycle(
-            self._settings,
+            replace(self._settings, caps=UNCAPPED),
             source=self._source,
             cluster=self._cluster,
             catalog=open_catalog(self._settings, self._cluster, self._clock),
             clock=FixedClock(now),
-            caps=UNCAPPED,
         )
-        return compare(cycle, sides, caps=caps_of(self._settings), foreign=pull.from_fork)
+        return compare(cycle, sides, caps=self._settings.caps, foreign=pull.from_fork)
 
 
 def _page_of(pull: PullRequest) -> str:

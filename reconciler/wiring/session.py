@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.clocks import FixedClock, SystemClock
@@ -12,13 +12,9 @@ from reconciler.cycle import Cycle
 from reconciler.files import packaged_texts
 from reconciler.model.changes import WriteResult
 from reconciler.model.errors import Misused, Stalled
+from reconciler.model.rules import ALL_REMOVALS, UNCAPPED
 from reconciler.model.view import ClusterView
-from reconciler.placement.problem import PlacementOptions
-from reconciler.plan.holding.consolidation import ConsolidationRules
-from reconciler.plan.launching.back_offs import BackOffRules
-from reconciler.plan.launching.caps import UNCAPPED, PlanCaps
 from reconciler.plan.objects.objects import Owner
-from reconciler.plan.objects.prune import PruneRules
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import WorkingTree
@@ -52,12 +48,14 @@ def open_session(
     published: bool = False,
     allow_removals: bool = False,
 ) -> Iterator[Session]:
-    """Opens the adapters for one command, and closes them in any case. allow_removals: as for `caps_of`.
+    """Opens the adapters for one command, and closes them in any case. allow_removals: whether what Git no longer declares goes at once,
+    however much it is.
 
     compares: whether the caller reads two sides itself, and plans them without caps. They need not be checked out.
 
     published: whether the daemon's published snapshot is used if no cluster is named and none is found.
     """
+    caps = replace(settings.caps, prune_share=ALL_REMOVALS) if allow_removals else settings.caps
     clock: Clock = SystemClock() if now is None else FixedClock(now)
     source = open_source(settings, clock)
     try:
@@ -69,13 +67,12 @@ def open_session(
             cluster.start(lambda: None)
             catalog = open_catalog(settings, cluster, clock)
             cycle = make_cycle(
-                settings,
+                replace(settings, caps=UNCAPPED if compares else caps),
                 source=source,
                 cluster=cluster,
                 catalog=catalog,
                 clock=clock,
                 progress=progress,
-                caps=UNCAPPED if compares else caps_of(settings, allow_removals=allow_removals),
             )
             yield Session(cycle, cluster, settings, clock)
         finally:
@@ -129,23 +126,6 @@ def release_all(settings: Settings) -> tuple[WriteResult, ...]:
         cluster.close()
 
 
-def caps_of(settings: Settings, *, allow_removals: bool = False) -> PlanCaps:
-    """allow_removals: whether what Git no longer declares goes at once, however much it is."""
-    caps = settings.caps
-    return PlanCaps(
-        new_nodes_per_pass=caps.new_nodes_per_pass,
-        price_per_hour=caps.price_per_hour,
-        nodes_per_pool=caps.nodes_per_pool,
-        pruning=PruneRules(
-            share=caps.prune_share,
-            nodes=caps.prune_nodes_at_least,
-            objects=caps.prune_objects_at_least,
-            lifted=allow_removals,
-        ),
-        nodes_per_request=caps.nodes_per_request,
-    )
-
-
 def make_cycle(
     settings: Settings,
     *,
@@ -154,11 +134,10 @@ def make_cycle(
     catalog: Catalog,
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
-    caps: PlanCaps | None = None,
     proposals: Proposals | None = None,
 ) -> Cycle:
-    """caps: None for those of the settings. proposals: where plans go instead of the cluster."""
-    placement, inventory = settings.placement, inventory_parent(settings)
+    """proposals: where plans go instead of the cluster."""
+    inventory = inventory_parent(settings)
     return Cycle(
         source=source,
         cluster=cluster,
@@ -166,24 +145,16 @@ def make_cycle(
         clock=clock,
         rules=Rules(
             dialect=settings.dialect,
-            caps=caps_of(settings) if caps is None else caps,
-            placement=PlacementOptions(instance_types=placement.instance_types, optimal=placement.mode == "optimal"),
-            optimal_within=placement.optimal_within,
-            surge=placement.surge,
-            not_ready_grace=placement.not_ready_grace,
-            consolidation=ConsolidationRules(placement.consolidation_share, placement.consolidation_per_hour),
-            back_off=BackOffRules(placement.back_off, placement.back_off_at_most),
+            caps=settings.caps,
+            buffers=settings.buffers,
+            requests=settings.requests,
+            placement=settings.placement,
             inventory=inventory,
             owner=Owner(inventory.id, inventory.words),
-            check_placement=placement.check,
             templates_folder=settings.templates.strip("/"),
             suspend=settings.suspend,
             allow_empty=settings.allow_empty,
             drift=settings.drift,
-            fulfilment=settings.buffers.fulfilment,
-            balloon_image=settings.buffers.balloon_image,
-            shrink_after=settings.buffers.shrink_after,
-            requests=settings.requests,
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,

@@ -28,7 +28,7 @@ class Addition:
 ADDITIONS = {
     "setting": Addition(
         "add a setting",
-        (("settings/settings.py", "    nodes_per_pool: int = 0\n", "    nodes_per_zone: int = 3\n"),),
+        (("model/rules.py", "    nodes_per_pool: int = 0\n", "    nodes_per_zone: int = 3\n"),),
         """
 from pathlib import Path
 from reconciler.model.errors import Misused

@@ -10,7 +10,8 @@ from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
 from reconciler.model.placement import SurgeMode
-from reconciler.settings.settings import PlacementSettings, Settings
+from reconciler.model.rules import PlacementRules
+from reconciler.settings.settings import Settings
 from tests.fakes.embedded import DELAYS, LARGE, SMALL, Document, Sandbox, buffer, workload
 from tests.fakes.source import FakeSource
 
@@ -43,7 +44,7 @@ class KeptCluster(Sandbox):
     ) -> None:
         super().__init__(instance_types=instance_types, delays=delays, provisions_pending=provisions_pending)
         self._settings = Settings(
-            placement=PlacementSettings(
+            placement=PlacementRules(
                 check=True,
                 not_ready_grace=not_ready_grace,
                 instance_types=instance_types_offered,

@@ -10,7 +10,8 @@ from reconciler.cluster.resources import Resource
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
-from reconciler.settings.settings import PlacementSettings, Settings
+from reconciler.model.rules import PlacementRules
+from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from tests.builders import instance_type, manifest
 from tests.fakes.embedded import Document, Sandbox, node_pool, workload
@@ -78,7 +79,7 @@ class BatchShop:
     ) -> None:
         """provisions_pending: Karpenter makes nodes for pods that wait. nodes: that nobody uses, `free-0` and so on."""
         self.sandbox = Sandbox(instance_types=instance_types, provisions_pending=provisions_pending)
-        self.settings = settings or Settings(placement=PlacementSettings(check=True))
+        self.settings = settings or Settings(placement=PlacementRules(check=True))
         self.source = FakeSource(files or {})
         self.cluster = self.sandbox.cluster
         self.cluster.apply(pool or node_pool())

@@ -14,11 +14,10 @@ from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.rules import ALL_REMOVALS, Caps, PlacementRules
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
-from reconciler.plan.launching.caps import PlanCaps
-from reconciler.plan.objects.prune import PruneRules
 from reconciler.plan.plan import make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool, pod
 from tests.unit.plan.worlds import HELD, NOW, OWNER, carried_out, claim, planned, pool_node, settled
@@ -89,19 +88,19 @@ def _applied(ref: ObjectRef, replicas: int) -> LiveObject:
     return carried_out(ClusterView(), first).objects[ref]
 
 
-def plan(world: World, caps: PlanCaps | None = None) -> Plan:
+def plan(world: World, caps: Caps | None = None) -> Plan:
     return make_plan(
         Facts(
             NOW,
             view=world.view,
-            launches=launch_record(world.view, NOW),
+            launches=launch_record(world.view, NOW, PlacementRules()),
             repository=world.declared,
             effective=Declared(node_pools=POOLS),
             demands=(demand("a"), demand("b")),
             placement=world.placement,
             instance_types=(instance_type(),),
         ),
-        PlanRules(caps=caps or PlanCaps(pruning=PruneRules(lifted=True)), owner=OWNER),
+        PlanRules(caps=caps or Caps(prune_share=ALL_REMOVALS), owner=OWNER),
     )
 
 

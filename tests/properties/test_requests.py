@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from reconciler.model.changes import Write, WriteResult
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.provisioning_requests import RESERVED_TAINT, reserved_taints
+from reconciler.model.rules import Caps, PlacementRules
 from reconciler.ports import Cluster
-from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
+from reconciler.settings.settings import Settings
 from tests.fakes.embedded import Document, node_pool, workload
 from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, request, request_ref
 
@@ -238,7 +239,7 @@ def test_a_plan_foresees_what_passes_make_of_new_requests(
     shop = BatchShop(
         files={"requests.yaml": yaml.safe_dump_all(documents)},
         pool=node_pool(limits={"cpu": limit}),
-        settings=Settings(placement=PlacementSettings(check=True), caps=CapSettings(**caps)),
+        settings=Settings(placement=PlacementRules(check=True), caps=Caps(**caps)),
     )
     foreseen = len(shop.plan().node_claims.create)
     shop.settle(passes=2, seconds=0)

@@ -19,6 +19,7 @@ from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
 from reconciler.model.remembered import Departure, records_of, remembered
 from reconciler.model.requirements import Requirement
+from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.cost import Prices
@@ -36,27 +37,12 @@ REST = timedelta(hours=24)
 """How long a node that Karpenter has not consolidated is not left again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolidationRules:
-    """The least that a change must save, USD an hour and as a share of what the node costs."""
-
-    share: float = 0.1
-    per_hour: float = 0.01
-
-    def is_worth(self, saved: float, price: float) -> bool:
-        return saved > self.least(price)
-
-    def least(self, price: float) -> float:
-        """What must be saved at least of this price, USD an hour."""
-        return max(self.per_hour, self.share * price)
-
-
 class Savings:
     """What can be saved at most, by sums of requests alone."""
 
     def __init__(
         self,
-        rules: ConsolidationRules,
+        rules: PlacementRules,
         instance_types: Sequence[InstanceType],
         least: LeastPrices,
         demands: Iterable[Demand],
@@ -75,16 +61,15 @@ class Savings:
     def price(self, item: Bin) -> float | None:
         """The node's price if all of it may be saved."""
         price = self._prices.of(item)
-        return price if price is not None and self._rules.is_worth(price, price) else None
+        return price if price is not None and price > self._rules.least_saving(price) else None
 
     def price_if_possible(self, item: Bin, more: Resources = NOTHING) -> float | None:
         """The node's price if leaving the node may be worth it. more: requested there beside its pods and chunks."""
         price = self.price(item)
-        return (
-            price
-            if price is not None and self._rules.is_worth(price - self._least.of(self._used(item) + more), price)
-            else None
-        )
+        if price is None:
+            return None
+        saved = price - self._least.of(self._used(item) + more)
+        return price if saved > self._rules.least_saving(price) else None
 
     def could_fit(self, leaving: Bin, others: Iterable[Bin]) -> bool:
         """Whether the others could have room for the node's chunks, together and for each chunk on some node. Mostly they have not, which

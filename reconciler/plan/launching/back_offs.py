@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
@@ -30,27 +30,12 @@ from reconciler.model.placement import Cause, PlannedNode, read_holdings, words_
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Moment, Record, Unreadable, records_of, remembered, restored
 from reconciler.model.requirements import listed_values
+from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.launching.caps import Capped, Cut
 
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
-_MOST_DOUBLINGS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class BackOffRules:
-    """first: how long an offering is left alone after a failed launch, doubled after each further one up to longest.
-
-    A back-off is remembered for `longest` after its end, so that the next failure doubles it.
-    """
-
-    first: timedelta = timedelta(minutes=3)
-    longest: timedelta = timedelta(minutes=10)
-
-    def delay(self, failures: int) -> timedelta:
-        delay: timedelta = min(self.first * 2 ** min(failures - 1, _MOST_DOUBLINGS), self.longest)
-        return delay
 
 
 class Offered(Record, frozen=True, order=True):
@@ -167,7 +152,7 @@ def without_launches(records: Mapping[str, Any], names: Iterable[str]) -> dict[s
 
 
 def launch_record(
-    view: ClusterView, now: datetime, instance_types: Iterable[InstanceType] = (), rules: BackOffRules = BackOffRules()
+    view: ClusterView, now: datetime, rules: PlacementRules, instance_types: Iterable[InstanceType] = ()
 ) -> LaunchRecord:
     """Compares what was being launched when the inventory was last written with what is there now.
 
@@ -198,7 +183,8 @@ def launch_record(
         since = max(launch.since for launch in failed.values() if launch.offered == offered)
         back_offs = _lengthened(back_offs, offered, since, now, rules)
     kept = sorted(
-        (item for item in back_offs if now < item.until + rules.longest), key=lambda item: (item.until, item.offered)
+        (item for item in back_offs if now < item.until + rules.back_off_at_most),
+        key=lambda item: (item.until, item.offered),
     )
     return LaunchRecord(launches, tuple(kept), failed)
 
@@ -250,7 +236,7 @@ def _launched_at(machine: Machine, remembered: Collection[str]) -> datetime | No
 
 
 def _lengthened(
-    back_offs: list[BackOff], offered: Offered, since: datetime, now: datetime, rules: BackOffRules
+    back_offs: list[BackOff], offered: Offered, since: datetime, now: datetime, rules: PlacementRules
 ) -> list[BackOff]:
     """A launch that was under way when the present back-off began does not prolong it: it tells nothing new.
 
@@ -261,7 +247,7 @@ def _lengthened(
         return back_offs
     failures = 1 if earlier is None else earlier.failures + 1
     others = [item for item in back_offs if item.offered != offered]
-    return [*others, BackOff(offered, failures, now, now + rules.delay(failures))]
+    return [*others, BackOff(offered, failures, now, now + rules.back_off_after(failures))]
 
 
 def _is_there(claim: NodeClaim) -> bool:

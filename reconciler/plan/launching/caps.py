@@ -15,31 +15,14 @@ from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.placement import Cause, Placement, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef, counted
+from reconciler.model.rules import Caps
 from reconciler.plan.bins import Bin, standing_by_pool
 from reconciler.plan.cost import Prices
-from reconciler.plan.objects.prune import PruneRules
 
 MOST_IN_A_WAVE = 500
 """Most new nodes in one pass for demands that are placed as a whole: writing them takes about half a minute."""
 COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
 _KINDS = ("NodeClaim", "NodePool")
-
-
-@dataclass(frozen=True, slots=True)
-class PlanCaps:
-    """0 is no limit. price_per_hour: USD an hour of all nodes together; pruning: what removals may take within an hour."""
-
-    new_nodes_per_pass: int = 100
-    price_per_hour: float = 0.0
-    nodes_per_pool: int = 0
-    pruning: PruneRules = field(default_factory=PruneRules)
-    nodes_per_request: int = 0
-
-
-UNCAPPED = PlanCaps(
-    new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, pruning=PruneRules(lifted=True), nodes_per_request=0
-)
-"""For comparisons, in which what several passes will make counts as a whole. A note names the real caps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +71,7 @@ class Standing:
 
 def within_caps(
     planned: Sequence[PlannedNode],
-    caps: PlanCaps,
+    caps: Caps,
     standing: Standing,
     *,
     order: Mapping[ObjectRef, int],
@@ -145,7 +128,7 @@ class _Refusal:
 
 
 class _Account:
-    def __init__(self, caps: PlanCaps, standing: Standing) -> None:
+    def __init__(self, caps: Caps, standing: Standing) -> None:
         self._caps = caps
         self._standing = standing
         self._made = 0
@@ -287,7 +270,7 @@ def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[Obj
 
 
 def capped_nodes(
-    planned: Sequence[PlannedNode], demands: Sequence[Demand], bins: Sequence[Bin], prices: Prices, caps: PlanCaps
+    planned: Sequence[PlannedNode], demands: Sequence[Demand], bins: Sequence[Bin], prices: Prices, caps: Caps
 ) -> Capped:
     """demands: in the order of placement."""
     price = sum(prices.of(item) or 0.0 for item in bins if not item.is_going)

@@ -22,6 +22,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef, abridged, counted
 from reconciler.model.remembered import PRUNES_KEY, PruneHour, WaitingDeletions, prune_hour
+from reconciler.model.rules import Caps
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.bins import Bin
@@ -35,26 +36,6 @@ _MOST_NAMED = 5
 _POOL = "NodePool"
 _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, _POOL: 2}
 """Kinds that go after the others (0), lowest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class PruneRules:
-    """What removals may take within an hour."""
-
-    share: float = 0.25
-    """The part of the nodes that hold chunks, and of the inventory's objects, that may go."""
-    nodes: int = 2
-    """That many nodes may go even if the share is smaller."""
-    objects: int = 5
-    """That many objects may go even if the share is smaller."""
-    lifted: bool = False
-    """Whether a person has allowed more for this revision."""
-
-    def most_nodes(self, held: int) -> int:
-        return held if self.lifted else max(self.nodes, int(held * self.share))
-
-    def most_objects(self, held: int) -> int:
-        return held if self.lifted else max(self.objects, int(held * self.share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +63,7 @@ def prune(
     view: ClusterView,
     *,
     applyset_id: str,
-    rules: PruneRules,
+    caps: Caps,
     blocked: bool,
     now: datetime,
     bins: Sequence[Bin] = (),
@@ -112,7 +93,7 @@ def prune(
             notes.append(f"{abridged((change.ref for change in asleep), _MOST_NAMED)}: asleep by schedule, which waits")
         held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))
         return Pruning((), tuple(notes), tuple(findings), hour.records(), held_back)
-    turn = _Turn(hour, rules, holding)
+    turn = _Turn(hour, caps, holding)
     going, waiting, in_use = _split(due, turn, _users_of_templates(declared, live or Declared(), holding))
     notes += in_use
     held_back = WaitingDeletions()
@@ -163,9 +144,9 @@ def _users_of_templates(
 class _Turn:
     """Decides in order what may go now, and counts what that takes."""
 
-    def __init__(self, hour: PruneHour, rules: PruneRules, holding: Sequence[Bin]) -> None:
-        self._hour, self._rules, self._holding = hour, rules, holding
-        self._most_nodes = rules.most_nodes(hour.nodes_held)
+    def __init__(self, hour: PruneHour, caps: Caps, holding: Sequence[Bin]) -> None:
+        self._hour, self._caps, self._holding = hour, caps, holding
+        self._most_nodes = caps.most_nodes(hour.nodes_held)
         self._by_demand: dict[ObjectRef, list[Bin]] = {}
         for item in holding:
             for ref in {part.demand for part in item.chunks}:
@@ -175,7 +156,7 @@ class _Turn:
     def takes(self, ref: ObjectRef) -> bool:
         """Whether the object goes now. An object that was pruned in this hour and is still there counts once."""
         hour = self._hour
-        if str(ref) not in hour.pruned and len(hour.pruned) >= self._rules.most_objects(hour.held):
+        if str(ref) not in hour.pruned and len(hour.pruned) >= self._caps.most_objects(hour.held):
             return False
         nodes = [item for item in self._only_for(ref) if item.name not in hour.released]
         if len(nodes) > self._most_nodes - hour.nodes_gone and not self._is_first_whole(ref):
@@ -226,7 +207,7 @@ class _Turn:
     def waiting(self) -> WaitingDeletions:
         hour = self._hour
         return WaitingDeletions(
-            most=self._rules.most_objects(hour.held),
+            most=self._caps.most_objects(hour.held),
             held=hour.held,
             most_nodes=self._most_nodes,
             nodes_held=hour.nodes_held,

@@ -14,10 +14,10 @@ from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import Inventory
+from reconciler.model.rules import Caps, PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
-from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.plan import make_plan
 from tests.builders import demand, instance_type, node_pool
 from tests.unit.plan.worlds import (
@@ -38,7 +38,7 @@ POD = Demand(waiting_pod().demand, desired=1)
 def plan(
     view: ClusterView | None = None,
     *,
-    caps: PlanCaps | None = None,
+    caps: Caps | None = None,
     unrendered: Mapping[ObjectRef, str] | None = None,
     **known: Any,
 ) -> Plan:
@@ -49,9 +49,9 @@ def plan(
         effective=Declared(node_pools=(node_pool(),)),
         instance_types=(instance_type(),),
         price_source="prices of a test",
-        launches=launch_record(seen, NOW),
+        launches=launch_record(seen, NOW, PlacementRules()),
     )
-    return make_plan(replace(facts, **known), PlanRules(caps=caps or PlanCaps(), owner=OWNER), unrendered)
+    return make_plan(replace(facts, **known), PlanRules(caps=caps or Caps(), owner=OWNER), unrendered)
 
 
 def test_chunks_that_need_a_node_make_one_and_cost_it() -> None:
@@ -72,11 +72,11 @@ def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replac
     view = with_node("node-1", HELD)
     names = [creation.name for creation in plan(view, **asked).node_claims.create]
     template = dict.fromkeys((ObjectRef("karpenter.sh", "NodeClaim", "", name) for name in names), "line 1 fails")
-    for answer in (plan(view, caps=PlanCaps(new_nodes_per_pass=1), **asked), plan(view, unrendered=template, **asked)):
+    for answer in (plan(view, caps=Caps(new_nodes_per_pass=1), **asked), plan(view, unrendered=template, **asked)):
         assert answer.node_claims.release == ()
         assert "node-1 stays protected until the node that replaces it is there" in answer.notes
     # A cap that stays met could never be left otherwise.
-    assert plan(view, **asked, caps=PlanCaps(price_per_hour=0.01)).node_claims.release != ()
+    assert plan(view, **asked, caps=Caps(price_per_hour=0.01)).node_claims.release != ()
 
 
 def test_an_incomplete_view_releases_and_prunes_nothing() -> None:

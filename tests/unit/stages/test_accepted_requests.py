@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.model.provisioning_requests import RESERVED_TAINT, RequestRules
-from reconciler.settings.settings import PlacementSettings, Settings
+from reconciler.model.rules import PlacementRules
+from reconciler.settings.settings import Settings
 from tests.builders import manifest
 from tests.fakes.embedded import Document, node_pool, workload_ref
 from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, pods_of, request, request_ref
@@ -196,7 +197,7 @@ def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created() -> Non
 
 
 def test_classes_that_are_not_declared_can_be_forbidden() -> None:
-    settings = Settings(placement=PlacementSettings(check=True), requests=RequestRules(only_declared_classes=True))
+    settings = Settings(placement=PlacementRules(check=True), requests=RequestRules(only_declared_classes=True))
     shop = BatchShop(settings=settings)
     declared = {"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "ProvisioningClass"}
     shop.cluster.apply({**declared, "metadata": {"name": CHECK}})

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.nodes import ATTEMPT_LABEL
-from reconciler.settings.settings import PlacementSettings, Settings
+from reconciler.model.rules import PlacementRules
+from reconciler.settings.settings import Settings
 from tests.builders import instance_type
 from tests.fakes.embedded import node_pool, workload
 from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
@@ -137,7 +138,7 @@ def test_what_failed_in_an_attempt_is_not_tried_again_in_it_however_long_launche
     shop = BatchShop(
         instance_types=(FOUR, DEAR),
         pool=node_pool(consolidate_after="1h"),
-        settings=Settings(placement=PlacementSettings(check=True, instance_types=1)),
+        settings=Settings(placement=PlacementRules(check=True, instance_types=1)),
     )
     shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
     for name in ("m-4x", "z-4x"):

@@ -12,9 +12,10 @@ import yaml
 
 from reconciler.model.changes import Apply, Outcome, Write, WriteResult
 from reconciler.model.nodes import ATTEMPT_LABEL
+from reconciler.model.rules import Caps, PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.ports import Cluster
-from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
+from reconciler.settings.settings import Settings
 from tests.builders import instance_type, manifest
 from tests.fakes.embedded import Document, buffer, node_pool, pool_ref
 from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
@@ -238,7 +239,7 @@ OWN = pod_template("own", tolerations=[{"key": "headroom.dev/reserved", "operato
 
 
 def shop_with(**caps: float) -> BatchShop:
-    return BatchShop(settings=Settings(placement=PlacementSettings(check=True), caps=CapSettings(**caps)))  # type: ignore[arg-type]
+    return BatchShop(settings=Settings(placement=PlacementRules(check=True), caps=Caps(**caps)))  # type: ignore[arg-type]
 
 
 def ask_for(shop: BatchShop, name: str, count: int, **options: object) -> None:

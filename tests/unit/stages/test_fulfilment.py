@@ -11,7 +11,8 @@ from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.remembered import remembered
-from reconciler.settings.settings import PlacementSettings, Settings
+from reconciler.model.rules import PlacementRules
+from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from tests.builders import buffer_ref, instance_type
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
@@ -31,7 +32,7 @@ class World:
         self.cycle = self.restarted()
 
     def restarted(self) -> Cycle:
-        return self.sandbox.new_cycle(settings=Settings(placement=PlacementSettings(check=True)))
+        return self.sandbox.new_cycle(settings=Settings(placement=PlacementRules(check=True)))
 
     def scale(self, replicas: int) -> None:
         self.sandbox.cluster.apply(workload(replicas=replicas, cpu="1"))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from reconciler.model.nodes import HELD_TAINT, Node
-from reconciler.settings.settings import PlacementSettings, Settings
+from reconciler.model.rules import PlacementRules
+from reconciler.settings.settings import Settings
 from tests.builders import manifest
 from tests.fakes.embedded import Document, buffer, claim_ref, workload
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, pods_of, request, request_ref
@@ -81,7 +82,7 @@ def test_while_it_is_reserved_it_has_no_taint_that_its_own_pods_would_avoid() ->
 @pytest.mark.parametrize("mode", ["fast", "optimal"])
 def test_no_other_demand_shares_a_planned_node_with_it(mode: str) -> None:
     """Two workers fit beside the one on its node, and the buffer has nodes of its own all the same."""
-    shop = shop_with(settings=Settings(placement=PlacementSettings(check=True, mode=mode)))
+    shop = shop_with(settings=Settings(placement=PlacementRules(check=True, mode=mode)))
     shop.cluster.apply(reserving(count=4))
     shop.cluster.apply(pod_template("any", tolerations=[{"operator": "Exists"}]))
     shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "any"}, replicas=4))

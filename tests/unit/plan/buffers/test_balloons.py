@@ -31,6 +31,7 @@ from reconciler.model.pods import PodAffinityTerm, PriorityClass, TopologySpread
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Inventory, records_of, remembered
 from reconciler.model.requirements import LabelSelector
+from reconciler.model.rules import BufferRules
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.keeping import balloon_shape, keeping_edges, with_balloons
@@ -56,7 +57,9 @@ def wanted(count: int | None = 3, **others: Any) -> Demand:
 def plan(demand: Demand | None, view: ClusterView) -> Plan:
     demands = () if demand is None else (demand,)
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
-    return make_plan(Facts(now, view=view, demands=demands), PlanRules(owner=Owner("set"), balloon_image=IMAGE))
+    return make_plan(
+        Facts(now, view=view, demands=demands), PlanRules(owner=Owner("set"), buffers=BufferRules(balloon_image=IMAGE))
+    )
 
 
 def view(*deployments: Mapping[str, Any], **others: Any) -> ClusterView:

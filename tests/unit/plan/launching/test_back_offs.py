@@ -9,14 +9,15 @@ from typing import Any
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Node, NodeClaim
 from reconciler.model.remembered import Inventory
+from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import creations
-from reconciler.plan.launching.back_offs import BackOffRules, LaunchRecord, launch_record
+from reconciler.plan.launching.back_offs import LaunchRecord, launch_record
 from reconciler.plan.launching.caps import Capped
 from tests.builders import buffer_ref, instance_type
 from tests.unit.plan.worlds import HELD, NOW, chunks, claim, made, pairs, planned, pool_node
 
-RULES = BackOffRules()
+RULES = PlacementRules()
 CREATED = creations([planned()], ())
 NAME = CREATED[0].name
 ON_ITS_WAY = made(CREATED[0], NOW)
@@ -36,7 +37,7 @@ def read(
 ) -> LaunchRecord:
     kept: dict[str, Any] = json.loads(json.dumps(memory))
     view = ClusterView(node_claims=claims, nodes=nodes, inventory=Inventory(records=kept))
-    return launch_record(view, now, catalog, RULES)
+    return launch_record(view, now, RULES, catalog)
 
 
 def asked_for() -> dict[str, Any]:
@@ -67,7 +68,7 @@ def test_a_placeholder_that_was_there_and_vanished_has_failed() -> None:
     assert tuple(record.vanished) == (NAME,)
     (back_off,) = record.back_offs
     assert back_off.failures == 1
-    assert back_off.until == NOW + RULES.first
+    assert back_off.until == NOW + RULES.back_off
     assert back_off.offered.instance_types == ("m-4x",)
 
 
@@ -81,7 +82,7 @@ def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_o
     memory = LaunchRecord().records(twice, (), NOW)
     record = read(memory)
     assert len(record.vanished) == 2
-    assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + RULES.first)]
+    assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + RULES.back_off)]
 
 
 def test_one_that_vanishes_a_pass_later_than_another_found_out_nothing_new() -> None:
@@ -135,14 +136,14 @@ def test_back_offs_double_up_to_the_longest() -> None:
         assert entry["failures"] == times
         delays.append(datetime.fromisoformat(entry["until"]) - now)
     assert delays[:3] == [timedelta(minutes=3), timedelta(minutes=6), timedelta(minutes=10)]
-    assert delays[3:] == [RULES.longest] * 4
+    assert delays[3:] == [RULES.back_off_at_most] * 4
 
 
 def test_a_back_off_is_forgotten_long_after_its_end() -> None:
     memory, _ = failed()
-    end = NOW + RULES.first
-    assert read(memory, now=end + RULES.longest - timedelta(seconds=1)).back_offs
-    assert read(memory, now=end + RULES.longest).back_offs == ()
+    end = NOW + RULES.back_off
+    assert read(memory, now=end + RULES.back_off_at_most - timedelta(seconds=1)).back_offs
+    assert read(memory, now=end + RULES.back_off_at_most).back_offs == ()
 
 
 def test_a_launch_that_succeeds_ends_the_back_off_of_its_offering() -> None:
@@ -211,7 +212,7 @@ def of_three(record: LaunchRecord, now: datetime, **holding: Any) -> Capped:
 
 def test_after_a_wait_one_node_tries_and_the_others_follow_when_it_is_there() -> None:
     memory, now = failed()
-    end = now + RULES.first
+    end = now + RULES.back_off
     probed = of_three(read(memory, now=end), end)
     assert len(probed.kept) == 1
     assert [cut.waits for cut in probed.cuts] == [
@@ -224,7 +225,7 @@ def test_after_a_wait_one_node_tries_and_the_others_follow_when_it_is_there() ->
 
 def test_a_first_launch_and_a_request_that_takes_all_or_nothing_need_no_probe() -> None:
     memory, now = failed()
-    end = now + RULES.first
+    end = now + RULES.back_off
     assert len(of_three(LaunchRecord(), NOW).kept) == 3
     everyone = {buffer_ref(name) for name in ("web", "api", "db")}
     assert len(of_three(read(memory, now=end), end, apart=everyone).kept) == 3
@@ -233,9 +234,9 @@ def test_a_first_launch_and_a_request_that_takes_all_or_nothing_need_no_probe() 
 def test_offerings_that_failed_are_avoided_until_the_back_off_ends() -> None:
     memory, _ = failed()
     assert read(memory).avoided(NOW) == {("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}
-    assert read(memory).next_end(NOW) == NOW + RULES.first
-    assert read(memory).avoided(NOW + RULES.first) == frozenset()
-    assert read(memory).next_end(NOW + RULES.first) is None
+    assert read(memory).next_end(NOW) == NOW + RULES.back_off
+    assert read(memory).avoided(NOW + RULES.back_off) == frozenset()
+    assert read(memory).next_end(NOW + RULES.back_off) is None
 
 
 def test_the_memory_is_the_same_as_long_as_nothing_happens() -> None:

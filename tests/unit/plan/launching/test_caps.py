@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reconciler.model.placement import PlannedNode
 from reconciler.model.refs import ObjectRef
-from reconciler.plan.launching.caps import MOST_IN_A_WAVE, Capped, PlanCaps, Standing, cap_notes, within_caps
+from reconciler.model.rules import Caps
+from reconciler.plan.launching.caps import MOST_IN_A_WAVE, Capped, Standing, cap_notes, within_caps
 from tests.builders import buffer_ref
 from tests.unit.plan.worlds import chunks, planned, waiting_pod
 
@@ -20,7 +21,7 @@ def capped(
     whole: tuple[ObjectRef, ...] = (),
     **caps: float,
 ) -> Capped:
-    limits = PlanCaps(**{"new_nodes_per_pass": 0, **caps})  # type: ignore[arg-type]
+    limits = Caps(**{"new_nodes_per_pass": 0, **caps})  # type: ignore[arg-type]
     standing = Standing(price_now, nodes_now or {}, made_now or {})
     return within_caps(nodes, limits, standing, order=ORDER, whole=whole)
 

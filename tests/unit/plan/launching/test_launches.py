@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.declared import Declared
 from reconciler.model.remembered import Inventory
+from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
@@ -17,7 +18,6 @@ from reconciler.plan.facts import Facts
 from reconciler.plan.launching.back_offs import (
     LAUNCHES_KEY,
     BackOff,
-    BackOffRules,
     Launch,
     LaunchRecord,
     Offered,
@@ -92,7 +92,7 @@ def test_the_reason_says_what_it_is_for() -> None:
 
 OFFERED = Offered(("m-4x",), ("zone-a",), ("on-demand",))
 VANISHED = LaunchRecord(
-    back_offs=(BackOff(OFFERED, 1, NOW, NOW + BackOffRules().first),),
+    back_offs=(BackOff(OFFERED, 1, NOW, NOW + PlacementRules().back_off),),
     vanished={"general-x": Launch(OFFERED, NOW, "1 of CapacityBuffer/shop/web")},
 )
 
@@ -118,6 +118,6 @@ def test_what_was_not_asked_for_is_not_remembered() -> None:
     assert creation.name in plan.records[LAUNCHES_KEY]
     left = without_launches(plan.records, [creation.name])
     assert LAUNCHES_KEY not in left
-    record = launch_record(ClusterView(inventory=Inventory(records=left)), TODAY)
+    record = launch_record(ClusterView(inventory=Inventory(records=left)), TODAY, PlacementRules())
     assert record.vanished == {}
-    assert launch_record(ClusterView(inventory=Inventory(records=plan.records)), TODAY).vanished
+    assert launch_record(ClusterView(inventory=Inventory(records=plan.records)), TODAY, PlacementRules()).vanished

@@ -14,15 +14,15 @@ from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import PRUNES_KEY, Inventory, WaitingDeletions
+from reconciler.model.rules import UNCAPPED, Caps
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
-from reconciler.plan.objects.prune import PruneRules, Pruning, let_down, prune
+from reconciler.plan.objects.prune import Pruning, let_down, prune
 from tests.builders import buffer_ref, demand, manifest
 from tests.unit.plan.worlds import APPLYSET, HELD, NOW, OWNER, chunks, live, occupied, together, with_node
 
-LIFTED = PruneRules(lifted=True)
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 
 
@@ -34,7 +34,7 @@ def member(ref: ObjectRef, *, file: str = "web.yaml", part_of: str = APPLYSET, *
 def pruned(
     *objects: LiveObject,
     declared: Declared | None = None,
-    rules: PruneRules = LIFTED,
+    caps: Caps = UNCAPPED,
     blocked: bool = False,
     members: Iterable[ObjectRef] | None = None,
     memory: Mapping[str, Any] | None = None,
@@ -47,7 +47,7 @@ def pruned(
             frozenset(members if members is not None else (item.ref for item in objects)), memory or {}
         ),
     )
-    return prune(declared or Declared(), view, applyset_id=APPLYSET, rules=rules, blocked=blocked, now=now, bins=bins)
+    return prune(declared or Declared(), view, applyset_id=APPLYSET, caps=caps, blocked=blocked, now=now, bins=bins)
 
 
 def names(answer: Pruning) -> list[str]:
@@ -101,7 +101,7 @@ def test_nothing_goes_while_the_plan_is_blocked() -> None:
     assert answer.edges == ()
 
 
-QUARTER = PruneRules(0.25, 2, 5)
+QUARTER = Caps()
 
 
 def buffers(count: int) -> list[LiveObject]:
@@ -109,7 +109,7 @@ def buffers(count: int) -> list[LiveObject]:
 
 
 def test_what_waits_tells_how_many_may_go_and_when_the_next_may() -> None:
-    answer = pruned(*buffers(8), rules=QUARTER)
+    answer = pruned(*buffers(8), caps=QUARTER)
     rest = tuple(buffer_ref(f"b{index}") for index in range(5, 8))
     later = NOW + timedelta(hours=1)
     assert answer.waiting == WaitingDeletions(rest, most=5, held=8, most_nodes=2, gone=5, next_at=later)
@@ -118,10 +118,10 @@ def test_what_waits_tells_how_many_may_go_and_when_the_next_may() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "rules", "gone"), [(40, QUARTER, 10), (8, QUARTER, 5), (2, QUARTER, 2), (1, QUARTER, 1), (8, LIFTED, 8)]
+    ("count", "caps", "gone"), [(40, QUARTER, 10), (8, QUARTER, 5), (2, QUARTER, 2), (1, QUARTER, 1), (8, UNCAPPED, 8)]
 )
-def test_a_quarter_of_the_objects_goes_at_once_and_at_least_five(count: int, rules: PruneRules, gone: int) -> None:
-    answer = pruned(*buffers(count), rules=rules)
+def test_a_quarter_of_the_objects_goes_at_once_and_at_least_five(count: int, caps: Caps, gone: int) -> None:
+    answer = pruned(*buffers(count), caps=caps)
     assert len(answer.changes) == gone
     assert bool(answer.notes) is (gone < count)
 
@@ -139,12 +139,12 @@ def a_node_each(count: int, buffer: str = "web") -> tuple[Bin, ...]:
 
 def test_a_node_that_others_need_too_costs_nothing() -> None:
     bins = holding(n1={"b0": 1, "web": 1}, n2={"b1": 1, "web": 1}, n3={"b2": 1, "web": 1}, n4={"web": 4})
-    answer = pruned(*buffers(3), rules=QUARTER, bins=bins)
+    answer = pruned(*buffers(3), caps=QUARTER, bins=bins)
     assert names(answer) == ["b0", "b1", "b2"]
 
 
 def test_a_buffer_that_is_let_down_asks_for_what_is_left_until_it_is_declared_again() -> None:
-    memory = pruned(member(buffer_ref()), rules=QUARTER, bins=a_node_each(7)).records
+    memory = pruned(member(buffer_ref()), caps=QUARTER, bins=a_node_each(7)).records
     view = ClusterView(inventory=Inventory(frozenset({buffer_ref()}), memory))
     (less,) = let_down([demand(count=28)], view, Declared())
     assert (less.desired, sum(group.count for group in less.groups)) == (25, 25)
@@ -157,19 +157,19 @@ def test_what_has_no_steps_goes_alone_in_an_hour() -> None:
     request = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train")
     places = {f"n{index}": [Holding(request, 0, 1)] for index in range(7)}
     bins = all_bins(together(*(with_node(name, HELD) for name in places)), occupied(**places))
-    answer = pruned(member(request), rules=QUARTER, bins=bins)
+    answer = pruned(member(request), caps=QUARTER, bins=bins)
     assert names(answer) == ["train"]
     began = {
         PRUNES_KEY: {"since": NOW.isoformat(), "held": 1, "nodesHeld": 7, "released": ["n9"]},
     }
-    assert names(pruned(member(request), rules=QUARTER, bins=bins, memory=began)) == []
+    assert names(pruned(member(request), caps=QUARTER, bins=bins, memory=began)) == []
 
 
 def test_a_pool_with_many_held_nodes_goes_only_when_a_person_allows_it() -> None:
     """A misspelt name of a NodePool that is marked for deletion took all of its nodes at once."""
     places = {f"n{index}": [Holding(buffer_ref(), 0, 1)] for index in range(7)}
     bins = all_bins(together(*(with_node(name, HELD) for name in places)), occupied(**places))
-    answer = pruned(member(POOL, prune="true"), rules=QUARTER, bins=bins)
+    answer = pruned(member(POOL, prune="true"), caps=QUARTER, bins=bins)
     assert names(answer) == []
     assert not answer.waiting, "no hour is long enough"
     (note,) = answer.notes
@@ -177,8 +177,8 @@ def test_a_pool_with_many_held_nodes_goes_only_when_a_person_allows_it() -> None
         "7 of its nodes hold chunks, and at most 2 go within an hour; "
         'a commit with the trailer "Headroom-Allow-Removals: true" allows it'
     )
-    assert names(pruned(member(POOL, prune="true"), rules=LIFTED, bins=bins)) == ["general"]
-    assert names(pruned(member(POOL, prune="true"), rules=QUARTER, bins=bins[:2])) == ["general"]
+    assert names(pruned(member(POOL, prune="true"), caps=UNCAPPED, bins=bins)) == ["general"]
+    assert names(pruned(member(POOL, prune="true"), caps=QUARTER, bins=bins[:2])) == ["general"]
 
 
 def test_pools_go_last() -> None:
@@ -196,7 +196,7 @@ def test_pools_go_last() -> None:
 def test_what_others_refer_to_goes_after_them_though_a_share_makes_them_wait(referred: ObjectRef) -> None:
     """Else a buffer that may stay for an hour would lose its capacity at once."""
     objects = [member(referred), *(member(buffer_ref(f"b{index}")) for index in range(3)), member(POOL, prune="true")]
-    assert names(pruned(*objects, rules=PruneRules(0.4, 2, 1))) == ["b0", "b1"]
+    assert names(pruned(*objects, caps=Caps(prune_share=0.4, prune_objects_at_least=1))) == ["b0", "b1"]
     assert names(pruned(*objects)) == ["b0", "b1", "b2", "web", "general"]
 
 
@@ -226,7 +226,7 @@ def test_another_headrooms_part_of_a_pool_is_left_alone() -> None:
 def test_a_declared_object_that_sleeps_by_its_schedule_goes_whatever_the_share() -> None:
     others = [member(buffer_ref(f"b{index}")) for index in range(3)]
     declared = Declared(dormant={item.ref: "MetricsProducer/shop/office is at 0" for item in others})
-    answer = pruned(*others, declared=declared, rules=QUARTER)
+    answer = pruned(*others, declared=declared, caps=QUARTER)
     assert [(change.action, change.reason) for change in answer.changes] == [
         (Action.DELETE, "MetricsProducer/shop/office is at 0")
     ] * 3
@@ -250,16 +250,16 @@ def test_a_pool_is_only_deleted_when_it_is_marked_for_it() -> None:
     assert ([change.action for change in gone.changes], gone.findings) == ([Action.DELETE], ())
 
 
-TWO = PruneRules(0.25, 2, 1)
+TWO = Caps(prune_objects_at_least=1)
 
 
-def passes(count: int, *, rules: PruneRules, every: timedelta) -> list[list[str]]:
+def passes(count: int, *, caps: Caps, every: timedelta) -> list[list[str]]:
     """What each of a row of passes deletes, of eight objects that are all gone from Git; the inventory shrinks with them."""
     left = [member(buffer_ref(f"b{index}")) for index in range(8)]
     memory: Mapping[str, Any] = {}
     found = []
     for number in range(count):
-        answer = pruned(*left, rules=rules, memory=memory, now=NOW + number * every)
+        answer = pruned(*left, caps=caps, memory=memory, now=NOW + number * every)
         memory = answer.records
         found.append(names(answer))
         left = [item for item in left if item.ref.name not in names(answer)]
@@ -267,22 +267,22 @@ def passes(count: int, *, rules: PruneRules, every: timedelta) -> list[list[str]
 
 
 def test_passes_do_not_renew_the_share_and_the_next_hour_does() -> None:
-    assert passes(60, rules=TWO, every=timedelta(seconds=30)) == [["b0", "b1"], *([[]] * 59)]
-    assert passes(3, rules=TWO, every=timedelta(hours=1)) == [["b0", "b1"], ["b2"], ["b3"]]
+    assert passes(60, caps=TWO, every=timedelta(seconds=30)) == [["b0", "b1"], *([[]] * 59)]
+    assert passes(3, caps=TWO, every=timedelta(hours=1)) == [["b0", "b1"], ["b2"], ["b3"]]
 
 
 def test_what_is_still_there_is_deleted_again_and_counts_once() -> None:
     there = [member(buffer_ref(f"b{index}")) for index in range(8)]
-    first = pruned(*there, rules=TWO)
-    second = pruned(*there, rules=TWO, memory=first.records, now=NOW + timedelta(minutes=1))
+    first = pruned(*there, caps=TWO)
+    second = pruned(*there, caps=TWO, memory=first.records, now=NOW + timedelta(minutes=1))
     assert names(second) == names(first) == ["b0", "b1"]
     assert second.records == first.records
 
 
 def test_a_pass_that_may_prune_nothing_forgets_nothing() -> None:
     there = [member(buffer_ref(f"b{index}")) for index in range(8)]
-    first = pruned(*there, rules=TWO)
-    blocked = pruned(*there, rules=TWO, memory=first.records, blocked=True, now=NOW + timedelta(minutes=1))
+    first = pruned(*there, caps=TWO)
+    blocked = pruned(*there, caps=TWO, memory=first.records, blocked=True, now=NOW + timedelta(minutes=1))
     assert blocked.records == first.records
 
 
