@@ -184,15 +184,15 @@ def _foreign(*, said: bool | None, report: PullRequestReport | None) -> bool:
 def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:
     from reconciler.model.errors import Invalid
     from reconciler.source.merging import Revisions, folders, sides_of
-    from reconciler.wiring.inputs import git_options
+    from reconciler.wiring.inputs import git_options, scope_of
 
     if other is not None:
-        return folders(revisions, other, settings.path, templates=settings.templates)
+        return folders(revisions, other, scope_of(settings))
     try:
         wanted = Revisions.parse(revisions)
     except Invalid as error:
         raise click.UsageError(error.message) from error
-    return sides_of(settings.repository or ".", wanted, settings.path, git_options(settings))
+    return sides_of(settings.repository or ".", wanted, scope_of(settings), git_options(settings))
 
 
 def print_difference(

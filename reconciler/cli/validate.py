@@ -19,6 +19,7 @@ from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding, Severity
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import WorkingTree, near_path
+from reconciler.source.selection import Scope
 
 if TYPE_CHECKING:
     from reconciler.model.declared import Declared
@@ -132,7 +133,7 @@ def read_subdirectory(path: str) -> tuple[dict[str, bytes], tuple[Finding, ...]]
     place = _from_here(path)
     if not place.is_dir() or place.is_absolute() or ".." in place.parts:
         return read_paths((path,))
-    tree = WorkingTree(Path(), place.as_posix(), templates=Settings().templates).read()
+    tree = WorkingTree(Path(), Scope.of(place.as_posix(), Settings().templates)).read()
     return dict(tree.files), tuple(map(left_out, tree.skipped))
 
 

@@ -14,6 +14,7 @@ from reconciler.model.buffers import Dialect
 from reconciler.model.changes import Drift
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.rules import BufferRules, Caps, PlacementRules
+from reconciler.source.credentials import GitOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +68,6 @@ class SnapshotSettings:
     publish: bool = False
     branch: str = "headroom/snapshot"
     interval: timedelta = timedelta(minutes=10)
-
-
-@dataclass(frozen=True, slots=True)
-class GitSettings:
-    """The clone and how it is kept up to date. Paths: token_file, ssh_key, known_hosts, allowed_signers.
-
-    interval: the time between polls, with 5% jitter. state: the folder for the shallow clone ("" is a temporary one).
-    rewind_hold: how long nothing is pruned or released after a force-push.
-    plain_http: whether a token may be sent unencrypted to hosts other than this machine.
-    """
-
-    interval: timedelta = timedelta(minutes=1)
-    timeout: timedelta = timedelta(minutes=1)
-    state: str = ""
-    username: str = ""
-    token_file: str = ""
-    ssh_key: str = ""
-    known_hosts: str = ""
-    allowed_signers: str = ""
-    plain_http: bool = False
-    rewind_hold: timedelta = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +133,7 @@ class Settings:
     suspend: bool = False
     allow_empty: bool = False
     drift: Drift = Drift.CORRECT
-    git: GitSettings = field(default_factory=GitSettings)
+    git: GitOptions = field(default_factory=GitOptions)
     forge: ForgeSettings = field(default_factory=ForgeSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     proposal: ProposalSettings = field(default_factory=ProposalSettings)

@@ -10,16 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from reconciler.model.errors import Invalid, Stalled
-from reconciler.source.commands import (
-    OPERATION_FAILED,
-    CommandFailedError,
-    Commands,
-    GitOptions,
-    new_objects_in,
-    person,
-    stalled,
-)
-from reconciler.source.credentials import Address, Authorization, authorize, parse_address
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, new_objects_in, person, stalled
+from reconciler.source.credentials import Address, Authorization, GitOptions, authorize, parse_address
 from reconciler.source.objects import contents_of
 from reconciler.source.opening import is_remote
 from reconciler.source.remote import Remote
@@ -53,9 +45,7 @@ def read_branch(repository: str, branch: str, options: GitOptions, *, most_bytes
 
 
 def _of_url(url: str, branch: str, options: GitOptions, scratch: Path, most_bytes: int) -> BranchFiles | None:
-    remote = Remote(
-        parse_address(url), scratch / "repository.git", credentials=options.credentials, timeout=options.timeout
-    )
+    remote = Remote(parse_address(url), scratch / "repository.git", options)
     head = remote.branch(branch)
     if head is None:
         return None
@@ -71,13 +61,13 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
         git_dir, _ = find_repository(path)
     except (Invalid, Stalled):
         return None
-    plain = Commands(git_dir, timeout=options.timeout.total_seconds())
+    plain = Commands(git_dir, timeout=options.seconds)
     environment = new_objects_in(scratch, plain)
     url = _line(plain, "config", "--get", "remote.origin.url")
     authorization = _authorization(url, options)
     git = Commands(
         git_dir,
-        timeout=options.timeout.total_seconds(),
+        timeout=options.seconds,
         environment={**environment, **authorization.environment},
         config=authorization.config,
         secrets=authorization.secrets,
@@ -91,7 +81,7 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
 def _authorization(url: str, options: GitOptions) -> Authorization:
     """A token from the settings; otherwise the clone's own credentials, such as those that a CI job puts into it."""
     address = Address(parse_address(url).url) if url and is_remote(url) else None
-    return authorize(address, options.credentials) if address is not None and address.is_http else Authorization({})
+    return authorize(address, options) if address is not None and address.is_http else Authorization({})
 
 
 def _fetched(git: Commands, branch: str) -> str:
@@ -193,15 +183,10 @@ class WrittenBranch:
         """A copy of the remote for one write, git on it, and a folder for files."""
         scratch = Path(tempfile.mkdtemp(prefix="headroom-git-"))
         try:
-            remote = Remote(
-                self._address,
-                scratch / "repository.git",
-                credentials=self._options.credentials,
-                timeout=self._options.timeout,
-            )
+            remote = Remote(self._address, scratch / "repository.git", self._options)
             git = Commands(
                 remote.folder,
-                timeout=self._options.timeout.total_seconds(),
+                timeout=self._options.seconds,
                 environment={**person(), "GIT_INDEX_FILE": str(scratch / "index")},
             )
             yield remote, git, scratch

@@ -10,8 +10,6 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -26,26 +24,6 @@ from reconciler.source.child import (
     OutputTooLongError,
     result_of,
 )
-from reconciler.source.credentials import Credentials
-
-
-@dataclass(frozen=True, slots=True)
-class GitOptions:
-    """state: folder for shallow copies and the last good commits, which several repositories may share. "" for a temporary one.
-    allowed_signers: a file, "" for none. With one, every commit since the last good one must be signed by one of them, or nothing is
-    taken.
-
-    timeout: for each git command. rewind_hold: how long a tree counts as rewound after a force-push. templates: the folder in the
-    repository whose templates are read too, wherever the manifests are.
-    """
-
-    credentials: Credentials = field(default_factory=Credentials)
-    state: str | Path = ""
-    allowed_signers: str | Path = ""
-    timeout: timedelta = timedelta(minutes=1)
-    rewind_hold: timedelta = timedelta(minutes=10)
-    templates: str = ""
-
 
 OPERATION_FAILED = "GitOperationFailed"
 AUTHENTICATION_FAILED = "AuthenticationFailed"

@@ -7,7 +7,9 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from reconciler.files import read_secret
@@ -23,15 +25,33 @@ _SCHEMES = ("https", "http", "ssh", "file")
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """token_file: a file with the token or password, read for every poll; without one the variable HEADROOM_GIT_TOKEN counts.
-    ssh_key, known_hosts: paths; without them ssh uses its own. plain_http: whether a token may be sent unencrypted, to any host."""
+class GitOptions:
+    """The settings of Git: the copy of a repository, how it is kept up to date, and with which options.
 
+    interval: the time between polls, with 5% jitter. timeout: for each git command. state: folder for shallow copies and the last good
+    commits, which several repositories may share; "" for a temporary one. rewind_hold: how long nothing is pruned or released after a
+    force-push.
+    token_file: a file with the token or password, read for every poll; without one the variable HEADROOM_GIT_TOKEN counts.
+    ssh_key, known_hosts: paths; without them ssh uses its own. plain_http: whether a token may be sent unencrypted, to any host.
+    allowed_signers: a file, "" for none. With one, every commit since the last good one must be signed by one of them, or nothing is
+    taken.
+    """
+
+    interval: timedelta = timedelta(minutes=1)
+    timeout: timedelta = timedelta(minutes=1)
+    state: str | Path = ""
     username: str = ""
     token_file: str = ""
     ssh_key: str = ""
     known_hosts: str = ""
+    allowed_signers: str | Path = ""
     plain_http: bool = False
+    rewind_hold: timedelta = timedelta(minutes=10)
+
+    @property
+    def seconds(self) -> float:
+        """The time limit of a git command."""
+        return self.timeout.total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +129,18 @@ def parse_address(repository: str) -> Address:
     return Address(repository if username else shown, username)
 
 
-def authorize(address: Address, credentials: Credentials) -> Authorization:
+def authorize(address: Address, options: GitOptions) -> Authorization:
     """The authorization, from files read again. Raises `Stalled` if a file cannot be read or the token would be sent unencrypted."""
     if address.is_ssh:
-        return Authorization({"GIT_SSH_COMMAND": ssh_command(credentials), "GIT_SSH_VARIANT": "ssh"})
+        return Authorization({"GIT_SSH_COMMAND": ssh_command(options), "GIT_SSH_VARIANT": "ssh"})
     if not address.is_http:
         return Authorization({})
-    found = read_secret(credentials.token_file, (TOKEN_VARIABLE,), what="token", setting="git.tokenFile")
+    found = read_secret(options.token_file, (TOKEN_VARIABLE,), what="token", setting="git.tokenFile")
     token = found or address.password
-    username = credentials.username or address.username
+    username = options.username or address.username
     if not token:
         return Authorization({})
-    if address.is_open_to_listeners and not credentials.plain_http:
+    if address.is_open_to_listeners and not options.plain_http:
         raise Stalled(
             f"the token for {address.origin} is not sent over plain http",
             reason="AuthenticationFailed",
@@ -135,7 +155,7 @@ def authorize(address: Address, credentials: Credentials) -> Authorization:
     )
 
 
-def ssh_command(credentials: Credentials) -> str:
+def ssh_command(options: GitOptions) -> str:
     """The ssh command for git, which never prompts and never trusts an unknown host. It extends GIT_SSH_COMMAND if that is set."""
     words = [
         *("-o", "BatchMode=yes"),
@@ -144,8 +164,8 @@ def ssh_command(credentials: Credentials) -> str:
         *("-o", "ServerAliveInterval=15"),
         *("-o", "ServerAliveCountMax=2"),
     ]
-    if credentials.known_hosts:
-        words += ["-o", f"UserKnownHostsFile={credentials.known_hosts}", "-o", f"GlobalKnownHostsFile={os.devnull}"]
-    if credentials.ssh_key:
-        words += ["-i", credentials.ssh_key, "-o", "IdentitiesOnly=yes"]
+    if options.known_hosts:
+        words += ["-o", f"UserKnownHostsFile={options.known_hosts}", "-o", f"GlobalKnownHostsFile={os.devnull}"]
+    if options.ssh_key:
+        words += ["-i", options.ssh_key, "-o", "IdentitiesOnly=yes"]
     return f"{os.environ.get('GIT_SSH_COMMAND') or 'ssh'} {shlex.join(words)}"

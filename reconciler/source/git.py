@@ -28,15 +28,8 @@ from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
 from reconciler.ports import Clock
 from reconciler.source.child import SILENCE
-from reconciler.source.commands import (
-    OPERATION_FAILED,
-    CommandFailedError,
-    GitOptions,
-    allows_removals,
-    stalled,
-    time_of,
-)
-from reconciler.source.credentials import parse_address
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, allows_removals, stalled, time_of
+from reconciler.source.credentials import GitOptions, parse_address
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, PROVEN, Head, Remote
 from reconciler.source.selection import Scope, TreeLimits
@@ -113,12 +106,7 @@ class GitSource:
         # One folder for each revision: the last good commit of one branch says nothing about another.
         key = hashlib.sha256(f"{address.url}\0{self._revision or ''}".encode()).hexdigest()[:16]
         self._folder = (self._temporary or Path(options.state)) / key
-        self._remote = Remote(
-            address,
-            self._folder / "repository.git",
-            credentials=options.credentials,
-            timeout=options.timeout,
-        )
+        self._remote = Remote(address, self._folder / "repository.git", options)
         self.passes = PassRecord(self._folder, clock)
         self._earlier: SourceTree | None = None
         """The tree of the last commit of which a pass ended; None until it is needed."""
@@ -193,7 +181,7 @@ class GitSource:
 
     def _wait_for(self, lock: TextIO) -> None:
         """Takes the lock, but gives up after a while, so that a hanging process does not make this one hang too."""
-        deadline = monotonic() + min(self._options.timeout.total_seconds(), SILENCE)
+        deadline = monotonic() + min(self._options.seconds, SILENCE)
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,16 +17,8 @@ from weakref import finalize
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.ports import PullRequest
-from reconciler.source.commands import (
-    OPERATION_FAILED,
-    CommandFailedError,
-    Commands,
-    GitOptions,
-    new_objects_in,
-    person,
-    stalled,
-)
-from reconciler.source.credentials import parse_address
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, new_objects_in, person, stalled
+from reconciler.source.credentials import GitOptions, parse_address
 from reconciler.source.objects import Loaded, read_commit
 from reconciler.source.opening import WorkingTree, folder_of, is_remote, is_repository, near_path
 from reconciler.source.remote import Remote
@@ -69,13 +61,14 @@ class Revisions:
         return cls(base, head, since_merge_base)
 
 
-def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", options: GitOptions | None = None) -> Sides:
+def sides_of(
+    repository: str, revisions: Revisions, scope: Scope | None = None, options: GitOptions | None = None
+) -> Sides:
     """BASE, and the result of merging HEAD into it.
 
     With `...`, or if the two conflict, the merge base of both, and HEAD. Raises `Stalled` or `Invalid` if a revision cannot be read.
     """
-    options = options or GitOptions()
-    scope = Scope.of(subdirectory, options.templates)
+    scope, options = scope or Scope(), options or GitOptions()
     if not Path(repository).is_dir() and is_remote(repository):
         return _remote_sides(repository, revisions, scope, options)
     path = folder_of(repository)
@@ -85,7 +78,7 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
         if revisions.head or is_repository(path):
             copy.verify(base, head)
             return copy.sides(base, head, revisions, scope)
-        present = WorkingTree(path, subdirectory, templates=options.templates)
+        present = WorkingTree(path, scope)
         tree = copy.either.read(present.read, SourceTree(None))
         if revisions.since_merge_base or copy.descends(head, base):
             copy.verify(base)
@@ -108,11 +101,11 @@ def check_folders(*folders: str) -> None:
             raise Invalid(f"{folder!r} is not a folder", hint="; ".join(filter(None, hints)))
 
 
-def folders(base: str, head: str, subdirectory: str = "", *, templates: str = "") -> Sides:
+def folders(base: str, head: str, scope: Scope) -> Sides:
     """The present files of two folders."""
     check_folders(base, head)
     either = _EitherSide()
-    trees = (WorkingTree(Path(folder), subdirectory, templates=templates) for folder in (base, head))
+    trees = (WorkingTree(Path(folder), scope) for folder in (base, head))
     before, after = (either.read(tree.read, SourceTree(None)) for tree in trees)
     return Sides(before, after, names=(base, head))
 
@@ -130,7 +123,7 @@ def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: 
 def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:
     """The same as `sides_of`, for a URL. folder: the clone's; if it is kept, the next call fetches only what is new."""
     address = parse_address(repository)
-    remote = Remote(address, folder / "repository.git", credentials=options.credentials, timeout=options.timeout)
+    remote = Remote(address, folder / "repository.git", options)
     heads = [remote.head(revision) for revision in (revisions.base, revisions.head)]
     # All of their history, and only the contents that are read.
     remote.fetch_histories(heads)
@@ -251,7 +244,7 @@ class _LocalCopy(_Copy):
         git_dir, prefix = find_repository(path, hint="name a Git repository with --repo, or compare two folders")
         folder = path.resolve()
         self._top = folder.parents[len(Path(prefix).parts) - 1] if prefix else folder
-        seconds = options.timeout.total_seconds()
+        seconds = options.seconds
         try:
             self._environment = new_objects_in(scratch, Commands(git_dir, timeout=seconds))
         except CommandFailedError as error:
@@ -276,7 +269,7 @@ class _LocalCopy(_Copy):
                 shutil.copyfile(self.git_dir / "index", index)
             commands = Commands(
                 self.git_dir,
-                timeout=self.options.timeout.total_seconds(),
+                timeout=self.options.seconds,
                 environment={
                     **self._environment,
                     **person(DATE="@0 +0000"),
@@ -294,9 +287,9 @@ class _LocalCopy(_Copy):
 class PullRequestTrees:
     """url: the target repository of the pull requests, from which their heads can be fetched. For use by one thread."""
 
-    def __init__(self, url: str, subdirectory: str, options: GitOptions) -> None:
+    def __init__(self, url: str, scope: Scope, options: GitOptions) -> None:
         self._url = url
-        self._scope = Scope.of(subdirectory, options.templates)
+        self._scope = scope
         self._options = options
         key = hashlib.sha256(url.encode()).hexdigest()[:16]
         folder = Path(options.state or tempfile.mkdtemp(prefix="headroom-git-"))

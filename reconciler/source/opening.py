@@ -11,7 +11,8 @@ from reconciler.manifests.documents.structure import nearest
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.ports import Clock, Source
-from reconciler.source.commands import CommandFailedError, Commands, GitOptions
+from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.credentials import GitOptions
 from reconciler.source.selection import EntryKind, Scope, TreeLimits, load
 from reconciler.source.walk import select
 
@@ -29,13 +30,11 @@ def is_repository(path: Path) -> bool:
 
 
 class WorkingTree:
-    """path: the folder. subdirectory, templates: the part to read, see `Scope`."""
+    """path: the folder. scope: the part to read, None for all of it."""
 
-    def __init__(
-        self, path: str | Path, subdirectory: str = "", *, templates: str = "", limits: TreeLimits | None = None
-    ) -> None:
+    def __init__(self, path: str | Path, scope: Scope | None = None, *, limits: TreeLimits | None = None) -> None:
         self._path = Path(path)
-        self._scope = Scope.of(subdirectory, templates)
+        self._scope = scope or Scope()
         self._limits = limits or TreeLimits()
         self._good: SourceTree | None = None
 
@@ -135,15 +134,14 @@ def open_source(
     *,
     clock: Clock,
     revision: str | None = None,
-    subdirectory: str = "",
+    scope: Scope | None = None,
     options: GitOptions | None = None,
 ) -> Source:
     """A URL is polled at its revision or default branch. A folder's present files are read, unless a revision is named.
 
     A local bare repository is read at its HEAD. Raises `Stalled` for anything that is neither a folder nor a URL.
     """
-    options = options or GitOptions()
-    scope = Scope.of(subdirectory, options.templates)
+    scope, options = scope or Scope(), options or GitOptions()
     path = Path(repository)
     if not path.is_dir() and is_remote(repository):
         from reconciler.source.git import GitSource
@@ -162,7 +160,7 @@ def open_source(
             hint="name a revision with --revision, or leave git.allowedSigners empty",
         )
 
-    return WorkingTree(path, subdirectory, templates=options.templates)
+    return WorkingTree(path, scope)
 
 
 def folder_of(repository: str) -> Path:
@@ -177,13 +175,18 @@ def folder_of(repository: str) -> Path:
 
 
 def tree_at(
-    repository: str, revision: str | None, subdirectory: str = "", *, clock: Clock, options: GitOptions | None = None
+    repository: str,
+    revision: str | None,
+    scope: Scope | None = None,
+    *,
+    clock: Clock,
+    options: GitOptions | None = None,
 ) -> SourceTree:
     """One tree of a repository, for comparisons. revision None: a folder's present files, or the default branch of a URL.
 
     Raises `Stalled` or `Invalid` if it cannot be read, since there is no last good one to fall back on.
     """
-    source = open_source(repository, clock=clock, revision=revision, subdirectory=subdirectory, options=options)
+    source = open_source(repository, clock=clock, revision=revision, scope=scope, options=options)
     try:
         tree = source.read()
     finally:

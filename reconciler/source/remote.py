@@ -10,12 +10,11 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from reconciler.model.errors import Stalled
 from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, allows_removals, stalled
-from reconciler.source.credentials import Address, Credentials, authorize
+from reconciler.source.credentials import Address, GitOptions, authorize
 from reconciler.source.objects import Loaded, read_commit
 from reconciler.source.selection import Scope, TreeLimits
 
@@ -41,13 +40,13 @@ class Head:
 
 
 class Remote:
-    """One remote and the folder of its copy. timeout: for each git command. Every failure is a `Stalled`."""
+    """One remote and the folder of its copy. Every failure is a `Stalled`."""
 
-    def __init__(self, address: Address, folder: Path, *, credentials: Credentials, timeout: timedelta) -> None:
+    def __init__(self, address: Address, folder: Path, options: GitOptions) -> None:
         self._address = address
         self._folder = folder
-        self._credentials = credentials
-        self._timeout = timeout.total_seconds()
+        self._options = options
+        self._timeout = options.seconds
         self._filter = _FILTER
         self._ref = ""
 
@@ -254,7 +253,7 @@ class Remote:
         fresh.rename(folder)
 
     def _network(self, folder: Path | None = None, config: tuple[tuple[str, str], ...] = ()) -> Commands:
-        authorization = authorize(self._address, self._credentials)
+        authorization = authorize(self._address, self._options)
         return Commands(
             folder,
             timeout=self._timeout,

@@ -14,12 +14,12 @@ from reconciler.source.commands import (
     OPERATION_FAILED,
     CommandFailedError,
     Commands,
-    GitOptions,
     allows_removals,
     load_git,
     stalled,
     time_of,
 )
+from reconciler.source.credentials import GitOptions
 from reconciler.source.objects import read_commit
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
@@ -73,7 +73,7 @@ class LocalRevision:
 
     def _follow(self) -> None:
         # A user's partial clone may lack contents, which Git may fetch, as it would for the user.
-        commands = Commands(self._git_dir, timeout=self._options.timeout.total_seconds(), network=True)
+        commands = Commands(self._git_dir, timeout=self._options.seconds, network=True)
         commit = commit_of(commands, str(self._path), self._revision)
         if commit == self._commit:
             return

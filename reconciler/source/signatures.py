@@ -10,7 +10,8 @@ from pathlib import Path
 
 from reconciler.files import read_named_file
 from reconciler.model.errors import Stalled
-from reconciler.source.commands import CommandFailedError, Commands, GitOptions
+from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.credentials import GitOptions
 
 SIGNATURE_FAILED = "SignatureVerificationFailed"
 _MOST = 5_000
@@ -35,7 +36,7 @@ def verify_signatures(folder: Path, commit: str, options: GitOptions, *, since: 
     """
     if not options.allowed_signers:
         return
-    allowed_signers, timeout = Path(options.allowed_signers), options.timeout.total_seconds()
+    allowed_signers, timeout = Path(options.allowed_signers), options.seconds
     commits = [commit]
     if since is not None:
         commits = _between(Commands(folder, timeout=timeout), since, commit) or commits

@@ -25,7 +25,7 @@ from reconciler.source.state import LatestTree
 from reconciler.telemetry.logs import logger
 from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.server import PATH, WebhookServer
-from reconciler.wiring.inputs import git_options, open_catalog, reported_cluster
+from reconciler.wiring.inputs import git_options, open_catalog, reported_cluster, scope_of
 from reconciler.wiring.posting import PullRequestReport, check_forge_of, complete_page, forge_of, rendered_page
 from reconciler.wiring.session import make_cycle
 
@@ -54,7 +54,7 @@ class Reporter:
         self._cluster = cluster
         self._clock = clock
         self.pages: dict[str, Page] = {}
-        self._trees = PullRequestTrees(settings.repository, settings.path, git_options(settings))
+        self._trees = PullRequestTrees(settings.repository, scope_of(settings), git_options(settings))
 
     def base(self) -> str | None:
         try:

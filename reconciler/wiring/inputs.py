@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -22,12 +22,13 @@ from reconciler.model.errors import Invalid, Misused, Stalled
 from reconciler.ports import Catalog, Clock, Cluster, Source
 from reconciler.report.words import moment
 from reconciler.settings.settings import Settings
+from reconciler.source.selection import Scope
 
 if TYPE_CHECKING:
     from reconciler.daemon.ending import Watchdog
     from reconciler.model.nodes import InstanceType
     from reconciler.model.view import Manifest
-    from reconciler.source.commands import GitOptions
+    from reconciler.source.credentials import GitOptions
     from reconciler.source.state import LatestTree
 
 
@@ -207,7 +208,7 @@ def open_source(settings: Settings, clock: Clock, name: str = "") -> Source:
         settings.repository or ".",
         clock=clock,
         revision=settings.revision or None,
-        subdirectory=settings.path,
+        scope=scope_of(settings),
         options=git_options(settings, name),
     )
 
@@ -231,25 +232,20 @@ def repository_tree(settings: Settings, now: datetime) -> SourceTree:
     return tree_at(
         settings.repository or ".",
         settings.revision or None,
-        settings.path,
+        scope_of(settings),
         clock=FixedClock(now),
         options=git_options(settings),
     )
 
 
-def git_options(settings: Settings, name: str = "") -> GitOptions:
-    from reconciler.source.commands import GitOptions
-    from reconciler.source.credentials import Credentials
+def scope_of(settings: Settings) -> Scope:
+    """The part of the repository that is read."""
+    return Scope.of(settings.path, settings.templates)
 
+
+def git_options(settings: Settings, name: str = "") -> GitOptions:
     git = settings.git
-    return GitOptions(
-        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts, plain_http=git.plain_http),
-        state=Path(git.state, name) if git.state else "",
-        allowed_signers=git.allowed_signers,
-        timeout=git.timeout,
-        rewind_hold=git.rewind_hold,
-        templates=settings.templates,
-    )
+    return replace(git, state=Path(git.state, name)) if git.state else git
 
 
 MOST_BYTES = 90 * 2**20

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.source.commands import GitOptions
+from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import TreeLimits

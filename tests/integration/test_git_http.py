@@ -14,8 +14,7 @@ import pytest
 
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.source.commands import GitOptions
-from reconciler.source.credentials import Credentials
+from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
@@ -249,7 +248,7 @@ def test_a_token_is_in_no_process_list(server: GitHttpServer, tmp_path: Path, cl
     file.write_text(TOKEN)
     server.token = TOKEN
     server.fault = "hang"
-    daemon = Daemon(server.url, tmp_path, clock, credentials=Credentials(token_file=str(file)))
+    daemon = Daemon(server.url, tmp_path, clock, token_file=str(file))
     failures: list[Stalled] = []
 
     def poll() -> None:

@@ -13,11 +13,11 @@ from unittest.mock import patch
 import pytest
 
 from reconciler.model.errors import Failure, Invalid, Stalled
-from reconciler.source.commands import GitOptions
-from reconciler.source.credentials import Credentials
+from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.source.opening import WorkingTree, open_source, tree_at
 from reconciler.source.revision import LocalRevision
+from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
@@ -78,7 +78,7 @@ def test_a_revision_is_followed_when_it_moves_and_kept_when_it_goes(
 
 
 def test_a_folder_inside_a_repository_is_its_own_root(repository: GitRepository, clock: ManualClock) -> None:
-    tree = tree_at(str(repository.work / "clusters"), "HEAD~0", "a", clock=clock)
+    tree = tree_at(str(repository.work / "clusters"), "HEAD~0", Scope("a"), clock=clock)
     assert tree.files == {"a/own.yaml": b"own"}
 
 
@@ -255,9 +255,9 @@ def test_ssh_is_told_the_key_and_the_known_hosts(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("GIT_SSH_COMMAND", raising=False)
     monkeypatch.setenv("SSH_ARGUMENTS", str(arguments))
-    credentials = Credentials(ssh_key="/keys/id", known_hosts="/keys/known_hosts")
+    options = GitOptions(ssh_key="/keys/id", known_hosts="/keys/known_hosts")
     for url in (f"ssh://git@forge.example.com{repository.remote}", f"git@forge.example.com:{repository.remote}"):
-        tree = tree_at(url, None, clock=clock, options=GitOptions(credentials=credentials))
+        tree = tree_at(url, None, clock=clock, options=options)
         assert tree.files["pool.yaml"] == b"one"
         given = arguments.read_text().split("\n")
         assert {"BatchMode=yes", "StrictHostKeyChecking=yes", "UserKnownHostsFile=/keys/known_hosts"} <= set(given)

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Failure, Invalid, Stalled
-from reconciler.source.commands import GitOptions
+from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.source.merging import Revisions, Sides, sides_of
 from reconciler.source.revision import LocalRevision

@@ -16,7 +16,7 @@ import pytest
 
 from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
-from reconciler.source.commands import GitOptions
+from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.stages.state import PassResult
 from tests.fakes.embedded import Sandbox, workload

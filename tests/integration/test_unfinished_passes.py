@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.declared import SourceTree
-from reconciler.source.commands import GitOptions
+from reconciler.source.credentials import GitOptions
 from reconciler.source.git import NEVER_ENDED, GitSource
 from reconciler.source.state import LatestTree
 from tests.fakes.clock import ManualClock

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.source.commands import GitOptions
+from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository

@@ -21,8 +21,9 @@ from reconciler.daemon.ending import PATIENCE as MOST_SILENCE
 from reconciler.model.changes import Outcome
 from reconciler.model.errors import Invalid, Stalled, Transient
 from reconciler.ports import PassResult
-from reconciler.settings.settings import GitSettings, Settings
+from reconciler.settings.settings import Settings
 from reconciler.source.child import SILENCE
+from reconciler.source.credentials import GitOptions
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.wiring.daemon import Watchdogs
 from tests.fakes.passes import wrote
@@ -236,7 +237,7 @@ def test_the_daemon_tells_of_a_stuck_poll_within_two_minutes_whatever_git_may_ta
     timeout: timedelta, monkeypatch: pytest.MonkeyPatch, seconds: Seconds
 ) -> None:
     monkeypatch.setattr("reconciler.wiring.daemon.Watchdog", partial(Watchdog, seconds=seconds))
-    watchdog = Watchdogs().another(Settings(git=GitSettings(timeout=timeout)))
+    watchdog = Watchdogs().another(Settings(git=GitOptions(timeout=timeout)))
     watchdog.poll_begins()
     seconds.now += SILENCE
     assert watchdog.complaint == "", "a silent Git is ended by then, which says more than an end of the process"

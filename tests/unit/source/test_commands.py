@@ -15,7 +15,7 @@ import pytest
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.child import heard_by
 from reconciler.source.commands import CommandFailedError, Commands, TooMuchOutputError, stalled
-from reconciler.source.credentials import Credentials, authorize, parse_address, ssh_command
+from reconciler.source.credentials import GitOptions, authorize, parse_address, ssh_command
 from reconciler.source.git import Backoff, retry_delay
 from reconciler.source.opening import is_remote
 from reconciler.source.selection import parse_rules, verdict
@@ -145,9 +145,9 @@ def test_what_a_failure_means(stderr: str, reason: str, message: str) -> None:
 TOKEN = "ghp_0123456789abcdefghij"
 
 
-def header(url: str, credentials: Credentials) -> tuple[str, str]:
+def header(url: str, options: GitOptions) -> tuple[str, str]:
     """What an authorization is for, and user and password."""
-    (key, value), _ = authorize(parse_address(url), credentials).config
+    (key, value), _ = authorize(parse_address(url), options).config
     return key, base64.b64decode(value.removeprefix("Authorization: Basic ")).decode()
 
 
@@ -202,21 +202,21 @@ def test_other_transports_are_refused_without_their_secrets(url: str) -> None:
 def test_a_token_in_a_file_is_for_its_host_alone(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
-    key, value = header("https://host:8443/group/a.git", Credentials(token_file=str(file)))
+    key, value = header("https://host:8443/group/a.git", GitOptions(token_file=str(file)))
     assert key == "http.https://host:8443/.extraHeader"
     assert value == f"x-access-token:{TOKEN}"
-    assert header("https://host/a.git", Credentials("bot", str(file)))[1] == f"bot:{TOKEN}"
+    assert header("https://host/a.git", GitOptions(username="bot", token_file=str(file)))[1] == f"bot:{TOKEN}"
 
 
 def test_a_token_file_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(Stalled, match="No such file") as caught:
-        authorize(parse_address("https://host/a.git"), Credentials(token_file=str(tmp_path / "none")))
+        authorize(parse_address("https://host/a.git"), GitOptions(token_file=str(tmp_path / "none")))
     assert caught.value.reason == "AuthenticationFailed"
 
 
 def test_ssh_never_asks_and_never_trusts_a_host_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GIT_SSH_COMMAND", raising=False)
-    command = ssh_command(Credentials())
+    command = ssh_command(GitOptions())
     assert command.startswith("ssh ")
     assert "StrictHostKeyChecking=yes" in command
     assert "BatchMode=yes" in command
@@ -224,7 +224,7 @@ def test_ssh_never_asks_and_never_trusts_a_host_it_does_not_know(monkeypatch: py
 
 def test_the_key_and_the_hosts_that_were_named_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -4")
-    command = ssh_command(Credentials(ssh_key="/keys/a key", known_hosts="/keys/hosts"))
+    command = ssh_command(GitOptions(ssh_key="/keys/a key", known_hosts="/keys/hosts"))
     assert command.startswith("ssh -4 ")
     assert "-i '/keys/a key' -o IdentitiesOnly=yes" in command
     assert "UserKnownHostsFile=/keys/hosts -o GlobalKnownHostsFile=/dev/null" in command
@@ -242,7 +242,7 @@ def test_a_token_is_not_sent_over_plain_http(
         monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
     if where == "url":
         url = url.replace("//", f"//bot:{TOKEN}@")
-    credentials = Credentials(token_file=str(file) if where == "file" else "")
+    credentials = GitOptions(token_file=str(file) if where == "file" else "")
     with pytest.raises(Stalled, match="not sent over plain http") as caught:
         authorize(parse_address(url), credentials)
     assert caught.value.reason == "AuthenticationFailed"
@@ -253,7 +253,7 @@ def test_a_token_is_not_sent_over_plain_http(
 @pytest.mark.parametrize("host", ["localhost:3000", "127.0.0.1", "127.8.8.8:80", "[::1]:3000", "git.localhost"])
 def test_a_token_may_go_to_this_machine_itself(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
-    assert authorize(parse_address(f"http://{host}/a.git"), Credentials()).secrets[0] == TOKEN
+    assert authorize(parse_address(f"http://{host}/a.git"), GitOptions()).secrets[0] == TOKEN
 
 
 def failed(target: str, times: int, before: Backoff | None = None) -> Backoff:

@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.opening import WorkingTree, origin_of
-from reconciler.source.selection import TreeLimits
+from reconciler.source.selection import Scope, TreeLimits
 
 
 def write(root: Path, **files: str) -> None:
@@ -41,19 +41,19 @@ def test_hidden_files_and_folders_are_not_manifests(tmp_path: Path) -> None:
 
 def test_a_subdirectory_keeps_its_path_in_the_repository(tmp_path: Path) -> None:
     write(tmp_path, a__b__c_dot_yaml="c", a__d_dot_yaml="d")
-    assert names(WorkingTree(tmp_path, "./a/b/").read()) == ["a/b/c.yaml"]
+    assert names(WorkingTree(tmp_path, Scope.of("./a/b/", "")).read()) == ["a/b/c.yaml"]
 
 
 def test_a_subdirectory_that_is_not_there_is_not_an_empty_one(tmp_path: Path) -> None:
     with pytest.raises(Stalled, match="no folder 'clusters/prod'") as caught:
-        WorkingTree(tmp_path, "clusters/prod").read()
+        WorkingTree(tmp_path, Scope.of("clusters/prod", "")).read()
     assert caught.value.reason == "PathNotFound"
 
 
 @pytest.mark.parametrize("subdirectory", ["../other", "a/../../b", "/etc"])
 def test_a_subdirectory_outside_is_refused(tmp_path: Path, subdirectory: str) -> None:
     with pytest.raises(Invalid, match="leaves the repository"):
-        WorkingTree(tmp_path, subdirectory)
+        WorkingTree(tmp_path, Scope.of(subdirectory, ""))
 
 
 def test_sourceignore_is_gitignore_for_its_own_folder(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_deeper_sourceignore_has_the_last_word(tmp_path: Path) -> None:
         y_dot_yaml="yes",
     )
     assert names(WorkingTree(tmp_path).read()) == ["b/x.json", "y.yaml"]
-    assert names(WorkingTree(tmp_path, "a").read()) == []
+    assert names(WorkingTree(tmp_path, Scope.of("a", "")).read()) == []
 
 
 def test_what_is_in_an_ignored_folder_stays_ignored(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_links_are_not_followed_and_named(tmp_path: Path, target: str) -> None:
     write(tmp_path, base__pool_dot_yaml="pool", clusters__own_dot_yaml="own")
     for name in ("link.yaml", "base", "notes.txt"):
         (tmp_path / "clusters" / name).symlink_to(target)
-    tree = WorkingTree(tmp_path, "clusters").read()
+    tree = WorkingTree(tmp_path, Scope.of("clusters", "")).read()
     assert names(tree) == ["clusters/own.yaml"]
     why = "it is a link; links are not followed"
     assert tree.skipped == (("clusters/base", why), ("clusters/link.yaml", why))
@@ -105,7 +105,7 @@ def test_a_path_through_a_link_is_no_folder_of_the_repository(tmp_path: Path) ->
     write(root, own_dot_yaml="own")
     (root / "clusters").symlink_to("../outside")
     with pytest.raises(Stalled, match="no folder 'clusters'"):
-        WorkingTree(root, "clusters").read()
+        WorkingTree(root, Scope.of("clusters", "")).read()
 
 
 def test_a_file_too_large_is_left_out_and_named(tmp_path: Path) -> None:
@@ -225,15 +225,15 @@ def test_templates_of_the_repository_are_read_beside_a_subdirectory(tmp_path: Pa
         templates__note_dot_yaml="no manifest for this cluster",
         other__o_dot_j2="no",
     )
-    tree = WorkingTree(tmp_path, "clusters/a", templates="templates").read()
+    tree = WorkingTree(tmp_path, Scope.of("clusters/a", "templates")).read()
     assert names(tree) == ["clusters/a/x.yaml", "templates/nodeclaim.yaml.j2"]
-    assert names(WorkingTree(tmp_path, "clusters/a", templates="clusters/a").read()) == ["clusters/a/x.yaml"]
-    assert names(WorkingTree(tmp_path, "clusters/a", templates="no/such").read()) == ["clusters/a/x.yaml"]
+    assert names(WorkingTree(tmp_path, Scope.of("clusters/a", "clusters/a")).read()) == ["clusters/a/x.yaml"]
+    assert names(WorkingTree(tmp_path, Scope.of("clusters/a", "no/such")).read()) == ["clusters/a/x.yaml"]
 
 
 def test_a_templates_folder_outside_of_the_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="leaves the repository"):
-        WorkingTree(tmp_path, templates="../templates")
+        WorkingTree(tmp_path, Scope.of("", "../templates"))
 
 
 URL = "git@github.com:example/capacity.git"

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.errors import Stalled
 from reconciler.source.branches import Folder, WrittenBranch
-from reconciler.source.commands import GitOptions
+from reconciler.source.credentials import GitOptions
 from tests.integration.git_repository import GitRepository
 
 BRANCH = "headroom/production"
