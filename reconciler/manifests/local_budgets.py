@@ -52,18 +52,15 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
 
     pools: list[PoolBudgets] = []
     findings: list[Finding] = []
-    manifests: dict[int, DeclaredManifest] = {}
+    manifests: dict[ObjectRef, DeclaredManifest] = {}
     refused = set()
-    for index, item in enumerate(repository.manifests):
+    for item in repository.manifests:
         try:
             written = written_in(item.manifest) if item.ref.kind == NODE_POOL.name else None
             form = None if written is None else compiled(written, now)
         except Invalid as error:
-            findings.append(
-                codes.TOO_MANY_BUDGETS.finding(
-                    error.message, item.position, item.ref, "spec.disruption.budgets", error.hint
-                )
-            )
+            path = "spec.disruption.budgets"
+            findings.append(codes.TOO_MANY_BUDGETS.finding(error.message, item.position, item.ref, path, error.hint))
             refused.add(item.ref)
             continue
         except Exception as error:  # noqa: BLE001 - it concerns this NodePool alone and must not stop the pass
@@ -73,29 +70,19 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
         if written is None or form is None:
             continue
         pools.append(PoolBudgets(item.ref.name, written, form, item.position))
-        manifests[index] = replace(item, manifest=_with_budgets(item.manifest, form.budgets))
+        manifests[item.ref] = replace(item, manifest=_with_budgets(item.manifest, form.budgets))
     if not (pools or refused):
         return InUtc(repository)
     local = next((pool for pool in pools if pool.written.time_zone != "UTC"), None)
     if local is not None:
-        findings += old_zone_data(
-            now,
-            ObjectRef(NODE_POOL.group, NODE_POOL.name, "", local.node_pool),
-            local.position,
-            "spec.disruption.budgets",
-        )
+        ref = ObjectRef(NODE_POOL.group, NODE_POOL.name, "", local.node_pool)
+        findings += old_zone_data(now, ref, local.position, "spec.disruption.budgets")
     budgets = {pool.node_pool: pool.compiled.budgets for pool in pools}
-    refused_names = {ref.name for ref in refused}
+    left = repository.without(refused)
     declared = replace(
-        repository,
-        manifests=tuple(
-            manifests.get(index, item) for index, item in enumerate(repository.manifests) if item.ref not in refused
-        ),
-        node_pools=tuple(
-            replace(pool, budgets=budgets.get(pool.name, pool.budgets))
-            for pool in repository.node_pools
-            if pool.name not in refused_names
-        ),
+        left,
+        manifests=tuple(manifests.get(item.ref, item) for item in left.manifests),
+        node_pools=tuple(replace(pool, budgets=budgets.get(pool.name, pool.budgets)) for pool in left.node_pools),
         broken=repository.broken | refused,
     )
     return InUtc(declared, tuple(pools), tuple(findings))

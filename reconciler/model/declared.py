@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Finding, Severity
@@ -15,7 +15,7 @@ from reconciler.model.pods import PriorityClass, Workload
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Schedule
-from reconciler.model.view import Manifest
+from reconciler.model.view import Manifest, identity_of
 
 REMOVALS_TRAILER = "Headroom-Allow-Removals"
 """The trailer of a commit that lifts the share of what removals may take within an hour."""
@@ -112,14 +112,6 @@ class Doubtful:
 _POD_TEMPLATE = "PodTemplate"
 
 
-class _Referenced(Protocol):
-    @property
-    def ref(self) -> ObjectRef: ...
-
-
-T = TypeVar("T", bound=_Referenced)
-
-
 class Absence(NamedTuple):
     """Why nothing is known of an object. words: to follow the object's name. hint: "" where it depends on what refers to the object."""
 
@@ -176,16 +168,8 @@ class Declared:
         """Everything declared except these objects."""
         if not refs:
             return self
-        pools = {ref.name for ref in refs if ref.kind == "NodePool"}
-        return replace(
-            self,
-            buffers=_others(self.buffers, refs),
-            node_pools=tuple(pool for pool in self.node_pools if pool.name not in pools),
-            workloads=_others(self.workloads, refs),
-            provisioning_requests=_others(self.provisioning_requests, refs),
-            schedules=_others(self.schedules, refs),
-            node_overlays=_others(self.node_overlays, refs),
-        )
+        kept = {slot: [value for value in getattr(self, slot) if ref_of(value) not in refs] for slot in SLOTS}
+        return replace(self, **in_order(kept))
 
     def over(self, live: Declared) -> Declared:
         """The repository's objects, with those that only the cluster (`live`) has. Manifests and findings are the repository's.
@@ -193,21 +177,54 @@ class Declared:
         For an object in both, the spec comes from the repository; uid and status come from the cluster. Workloads come from
         the cluster where it has them, since headroom applies none.
         """
-        return replace(
-            self,
-            buffers=_first(self.buffers, live.buffers, _observed_buffer),
-            node_pools=_pools(self.node_pools, live.node_pools),
-            workloads=_first(self.workloads, live.workloads, _observed_workload),
-            priority_classes=_priority_classes(self.priority_classes, live.priority_classes),
-            provisioning_requests=_first(self.provisioning_requests, live.provisioning_requests, _observed_request),
-            provisioning_classes=_first(self.provisioning_classes, live.provisioning_classes),
-            schedules=_first(self.schedules, live.schedules),
-            node_overlays=_first(self.node_overlays, live.node_overlays),
-        )
+        merged: dict[str, list[Any]] = {}
+        for slot in SLOTS:
+            others = {ref_of(value): value for value in getattr(live, slot)}
+            observed = _OBSERVED.get(slot, _unobserved)
+            merged[slot] = [
+                observed(value, others.pop(ref)) if (ref := ref_of(value)) in others else value
+                for value in getattr(self, slot)
+            ]
+            merged[slot] += others.values()
+        return replace(self, **in_order(merged))
 
 
-def _others(items: tuple[T, ...], refs: AbstractSet[ObjectRef]) -> tuple[T, ...]:
-    return tuple(item for item in items if item.ref not in refs)
+SLOTS = (
+    "buffers",
+    "node_pools",
+    "workloads",
+    "priority_classes",
+    "provisioning_requests",
+    "provisioning_classes",
+    "schedules",
+    "node_overlays",
+    "manifests",
+)
+"""The fields of `Declared` that hold objects: typed values, a field for each kind, and at last the manifests."""
+
+
+def ref_of(value: Any) -> ObjectRef:
+    """The object that a value in one of these fields is."""
+    ref = identity_of(value)
+    assert ref is not None
+    return ref
+
+
+def in_order(slots: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
+    """The values of each field, sorted."""
+    return {
+        slot: tuple(sorted(values, key=_by_place if slot == "manifests" else _by_name))
+        for slot, values in slots.items()
+    }
+
+
+def _by_name(value: Any) -> tuple[str, str, str, str]:
+    ref = ref_of(value)
+    return (ref.namespace, ref.name, ref.kind, ref.group)
+
+
+def _by_place(manifest: DeclaredManifest) -> tuple[ObjectRef, SourcePosition]:
+    return (manifest.ref, manifest.position)
 
 
 def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
@@ -241,25 +258,14 @@ def _observed_pool(own: NodePool, live: NodePool) -> NodePool:
     )
 
 
-def _first(
-    own: tuple[T, ...], others: tuple[T, ...], observed: Callable[[T, T], T] = lambda item, _live: item
-) -> tuple[T, ...]:
-    live = {item.ref: item for item in others}
-    merged = [observed(item, live.pop(item.ref)) if item.ref in live else item for item in own]
-    return tuple(sorted((*merged, *live.values()), key=_order))
+def _unobserved(own: Any, _live: Any) -> Any:
+    """What is declared counts as it is."""
+    return own
 
 
-def _order(item: _Referenced) -> tuple[str, str, str, str]:
-    return (item.ref.namespace, item.ref.name, item.ref.kind, item.ref.group)
-
-
-def _pools(own: tuple[NodePool, ...], others: tuple[NodePool, ...]) -> tuple[NodePool, ...]:
-    live = {pool.name: pool for pool in others}
-    merged = [_observed_pool(pool, live.pop(pool.name)) if pool.name in live else pool for pool in own]
-    return tuple(sorted((*merged, *live.values()), key=lambda pool: pool.name))
-
-
-def _priority_classes(own: tuple[PriorityClass, ...], others: tuple[PriorityClass, ...]) -> tuple[PriorityClass, ...]:
-    names = {priority.name for priority in own}
-    rest = (priority for priority in others if priority.name not in names)
-    return tuple(sorted((*own, *rest), key=lambda priority: priority.name))
+_OBSERVED: Mapping[str, Callable[[Any, Any], Any]] = {
+    "buffers": _observed_buffer,
+    "node_pools": _observed_pool,
+    "workloads": _observed_workload,
+    "provisioning_requests": _observed_request,
+}

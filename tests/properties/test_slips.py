@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.repository.declared import SLOTS, read
-from reconciler.model.declared import Declared
+from reconciler.manifests.repository.declared import read
+from reconciler.model.declared import SLOTS, Declared
 from reconciler.model.findings import Severity
 from tests.properties.slips import SAMPLES, Slip, slips, some_slips
 
@@ -23,7 +23,7 @@ def declared(text: str) -> Declared:
 
 def meaning(found: Declared) -> tuple[object, ...]:
     """What is declared, without where."""
-    typed = [tuple(str(replace(value, position=None)) for value in getattr(found, slot)) for slot in SLOTS]
+    typed = [str(replace(value, position=None)) for slot in SLOTS[:-1] for value in getattr(found, slot)]
     return (*typed, [(item.ref, item.manifest) for item in found.manifests])
 
 

@@ -17,62 +17,37 @@ from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.repository.reading import ReadDocument, read_document
 from reconciler.manifests.repository.validate import duplicates, references, several_clusters
 from reconciler.model import codes
-from reconciler.model.declared import Declared
+from reconciler.model.declared import SLOTS, Declared, in_order, ref_of
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition, abridged
 from reconciler.model.remembered import PassCache
-from reconciler.model.view import ClusterView, LiveObject, identity_of
-
-_File = tuple[str, bytes]
+from reconciler.model.view import ClusterView, LiveObject
 
 
 class KnownFiles:
     """The files of the tree that was read last, and of the one being read."""
 
     def __init__(self) -> None:
-        self._items: dict[_File, tuple[Document | Finding, ...]] = {}
-        self._read: dict[int, ReadDocument] = {}
-        self._before: tuple[dict[_File, tuple[Document | Finding, ...]], dict[int, ReadDocument]] = ({}, {})
+        self._files = PassCache()
+        self._documents = PassCache()
 
     def begin(self) -> None:
         """Begins another tree. Files that are in neither this tree nor the last are dropped."""
-        self._before = (self._items, self._read)
-        self._items, self._read = {}, {}
+        self._files.begin()
+        self._documents.begin()
 
     def items(self, path: str, content: bytes) -> tuple[Document | Finding, ...]:
         """The same as `load_file`, from the cache where possible."""
-        key = (path, content)
-        documents = self._before[0].get(key)
-        self._items[key] = tuple(load_file(path, content)) if documents is None else documents
-        return self._items[key]
+        return self._files.once((path, content), _items, path, content)
 
     def document(self, document: Document) -> ReadDocument:
-        """The same as `read_document`, from the cache where possible. The result keeps the document alive, since its id is the key."""
-        read = self._before[1].get(id(document))
-        if read is None or read.document is not document:
-            read = read_document(document)
-        self._read[id(document)] = read
-        return read
+        """The same as `read_document`, from the cache where possible, which keeps the document alive, since its id is the key."""
+        return self._documents.once(id(document), read_document, document)
 
 
-SLOTS = (
-    "buffers",
-    "node_pools",
-    "workloads",
-    "priority_classes",
-    "provisioning_requests",
-    "provisioning_classes",
-    "schedules",
-    "node_overlays",
-)
-"""The fields of `Declared` that hold typed values, one for each kind."""
-
-
-def place_in_order(value: Any) -> tuple[str, str, str, str]:
-    """The sort key of the values of a field."""
-    ref = ref_of(value)
-    return (ref.namespace, ref.name, ref.kind, ref.group)
+def _items(path: str, content: bytes) -> tuple[Document | Finding, ...]:
+    return tuple(load_file(path, content))
 
 
 def with_last_good(current: Declared, previous: Declared | None) -> Declared:
@@ -98,45 +73,25 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
             if ref_of(value) not in present and is_kept(ref_of(value), value.position)
         ]
         older.update(map(ref_of, kept))
-        slots[slot] = tuple(sorted((*values, *kept), key=place_in_order))
-    present = {manifest.ref for manifest in current.manifests}
-    kept_manifests = [
-        manifest
-        for manifest in previous.manifests
-        if manifest.ref not in present and is_kept(manifest.ref, manifest.position)
-    ]
-    manifests = sorted((*current.manifests, *kept_manifests), key=lambda manifest: (manifest.ref, manifest.position))
-    older.update(manifest.ref for manifest in kept_manifests)
-    return replace(current, **slots, manifests=tuple(manifests), kept=frozenset(older))
+        slots[slot] = (*values, *kept)
+    return replace(current, **in_order(slots), kept=frozenset(older))
 
 
 def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:
     """Every object that the documents declare, typed or as a manifest, with its position."""
     for slot in SLOTS:
         yield from ((ref_of(value), value) for value in getattr(declared, slot))
-    yield from ((item.ref, item) for item in declared.manifests)
 
 
 def leaving_out(declared: Declared, failed: Mapping[ObjectRef, Finding]) -> Declared:
     """The documents without those that a rule of headroom failed on. They count as broken: what the cluster has of them stays."""
     if not failed:
         return declared
-    slots: dict[str, Any] = {
-        slot: tuple(value for value in getattr(declared, slot) if ref_of(value) not in failed) for slot in SLOTS
-    }
     return replace(
-        declared,
-        **slots,
-        manifests=tuple(item for item in declared.manifests if item.ref not in failed),
+        declared.without(failed.keys()),
         findings=(*declared.findings, *failed.values()),
         broken=declared.broken | failed.keys(),
     )
-
-
-def ref_of(value: Any) -> ObjectRef:
-    ref = identity_of(value)
-    assert ref is not None
-    return ref
 
 
 _MOST_KINDS = 4
@@ -175,12 +130,6 @@ def read(
         findings += (*document.findings, *(document.doubtful.doubts if document.doubtful else ()))
     return Declared(
         **_slots(sound),
-        manifests=tuple(
-            sorted(
-                (document.manifest for document in sound if document.manifest is not None),
-                key=lambda manifest: (manifest.ref, manifest.position),
-            )
-        ),
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
         broken_files=files_with_errors(findings),
         broken=frozenset(broken),
@@ -227,7 +176,7 @@ def read_live(objects: Iterable[LiveObject], cache: PassCache | None = None) -> 
             findings.append(typed)
         elif kind is not None and typed is not None:
             slots[kind.slot].append(typed)
-    return Declared(**sorted_slots(slots), findings=tuple(findings))
+    return Declared(**in_order(slots), findings=tuple(findings))
 
 
 def _typed(kind: Kind, item: LiveObject) -> Any:
@@ -246,9 +195,8 @@ def _typed(kind: Kind, item: LiveObject) -> Any:
 def live_declared(view: ClusterView, cache: PassCache | None = None) -> Declared:
     """Everything that the cluster itself declares: its objects, and the view's workloads and priority classes."""
     live = read_live(view.objects.values(), cache)
-    workloads = sorted((*live.workloads, *view.workloads), key=place_in_order)
-    priorities = sorted((*live.priority_classes, *view.priority_classes), key=place_in_order)
-    return replace(live, workloads=tuple(workloads), priority_classes=tuple(priorities))
+    seen = {"workloads": view.workloads, "priority_classes": view.priority_classes}
+    return replace(live, **in_order({slot: (*getattr(live, slot), *values) for slot, values in seen.items()}))
 
 
 def _slots(documents: Iterable[ReadDocument]) -> dict[str, Any]:
@@ -256,8 +204,6 @@ def _slots(documents: Iterable[ReadDocument]) -> dict[str, Any]:
     for document in documents:
         if document.kind is not None and document.typed is not None:
             slots[document.kind.slot].append(document.typed)
-    return sorted_slots(slots)
-
-
-def sorted_slots(slots: Mapping[str, list[Any]]) -> dict[str, Any]:
-    return {slot: tuple(sorted(values, key=place_in_order)) for slot, values in slots.items()}
+        if document.manifest is not None:
+            slots["manifests"].append(document.manifest)
+    return in_order(slots)

@@ -14,11 +14,11 @@ from reconciler.manifests.crds import DEFINED
 from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import lay_over
-from reconciler.manifests.repository.declared import SLOTS, files_with_errors, ref_of, sorted_slots
+from reconciler.manifests.repository.declared import files_with_errors
 from reconciler.manifests.repository.validate import refused
 from reconciler.model import codes
 from reconciler.model.buffers import Buffer
-from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.declared import SLOTS, Declared, DeclaredManifest, in_order
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.marks import MODE_ANNOTATION
@@ -58,20 +58,19 @@ def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ..
     accepted = {ref: item for ref, item in doubtful.items() if ref not in refused}
     findings = [finding for finding in declared.findings if finding not in doubts]
     findings += [finding for found in verdicts.values() for finding in found]
-    slots: dict[str, list[Any]] = {
-        slot: [value for value in getattr(declared, slot) if ref_of(value) not in refused] for slot in SLOTS
-    }
+    left = declared.without(refused)
+    slots: dict[str, list[Any]] = {slot: list(getattr(left, slot)) for slot in SLOTS}
+    slots["manifests"] = [item for item in left.manifests if item.ref not in accepted]
     for item in accepted.values():
         slots[item.slot] += [item.typed] if item.is_broken and item.typed is not None else []
-    manifests = [item for item in declared.manifests if item.ref not in {*refused, *accepted}]
-    manifests += [item.manifest for item in accepted.values() if item.manifest is not None]
-    manifests = [
-        replace(item, manifest=with_annotations(item.manifest)) if item.ref in proposed else item for item in manifests
+        slots["manifests"] += [item.manifest] if item.manifest is not None else []
+    slots["manifests"] = [
+        replace(item, manifest=with_annotations(item.manifest)) if item.ref in proposed else item
+        for item in slots["manifests"]
     ]
     return replace(
         declared,
-        **sorted_slots(slots),
-        manifests=tuple(sorted(manifests, key=lambda manifest: (manifest.ref, manifest.position))),
+        **in_order(slots),
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
         broken_files=files_with_errors(findings),
         broken=(declared.broken - accepted.keys()) | refused,
