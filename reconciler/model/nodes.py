@@ -1,14 +1,13 @@
-"""Nodes, NodeClaims, NodePools, what can be launched, and NodeOverlays."""
+"""Nodes, NodeClaims, NodePools, instance types with their offerings, and NodeOverlays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.requirements import Requirement, Taint, single_valued
+from reconciler.model.requirements import Requirement, Taint
 
 Labels = tuple[tuple[str, str], ...]
 """Sorted key and value pairs: hashable, and equal when the maps are."""
@@ -321,58 +320,6 @@ class InstanceType:
     def allocatable(self) -> Resources:
         """What pods, daemons included, may request on one: capacity less overhead."""
         return self.capacity - self.overhead
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchOption:
-    """One way to launch a node, with the labels that the node then has."""
-
-    instance_type: InstanceType
-    offering: Offering
-    labels: Mapping[str, str]
-
-
-class LaunchOptions:
-    """Every way to launch a node of these types, in stock or not."""
-
-    def __init__(self, instance_types: Iterable[InstanceType]) -> None:
-        every = [
-            LaunchOption(item, offering, _labels_of(item, offering, system))
-            for item in instance_types
-            for offering in item.offerings
-            for system in item.operating_systems
-        ]
-        self._every = sorted(
-            every,
-            key=lambda it: (it.offering.price, it.instance_type.name, it.offering.zone, it.offering.capacity_type),
-        )
-        self._keys = {key for option in every for key in option.labels}
-
-    def admitted(self, wanted: Iterable[Requirement], given: Mapping[str, str]) -> list[LaunchOption]:
-        """Those that meet the requirements, cheapest first, then by name; of several operating systems the first.
-
-        given: labels that the node has in any case. A requirement on a label that no type has and that is not given is a person's own,
-        and excludes nothing.
-        """
-        needs = [need for need in wanted if need.key in self._keys or need.key in given]
-        found: dict[tuple[str, int], LaunchOption] = {}
-        for option in self._every:
-            if all(need.holds(option.labels.get(need.key, given.get(need.key))) for need in needs):
-                key = (option.instance_type.name, id(option.offering))
-                found.setdefault(key, replace(option, labels={**given, **option.labels}))
-        return list(found.values())
-
-
-def _labels_of(item: InstanceType, offering: Offering, system: str) -> dict[str, str]:
-    return {
-        **dict(item.labels),
-        **single_valued(offering.requirements),
-        INSTANCE_TYPE_LABEL: item.name,
-        ARCHITECTURE_LABEL: item.architecture,
-        OPERATING_SYSTEM_LABEL: system,
-        ZONE_LABEL: offering.zone,
-        CAPACITY_TYPE_LABEL: offering.capacity_type,
-    }
 
 
 def _value_of(key: str, labels: Labels) -> str | None:

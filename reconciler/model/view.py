@@ -19,6 +19,7 @@ from reconciler.model.attachments import (
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import (
     HOLDS_ANNOTATION,
+    INITIALIZED_LABEL,
     KARPENTER_GROUP,
     NODEPOOL_LABEL,
     REGISTERED_LABEL,
@@ -39,6 +40,7 @@ from reconciler.model.pods import (
     RuntimeClass,
     Workload,
 )
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Inventory
 
@@ -103,6 +105,35 @@ class Machine:
     def holders(self) -> frozenset[str]:
         """The demands that it holds chunks of, each by its reference as text."""
         return frozenset(demand for demand, _ in read_holdings(self.held_for))
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether its node is complete. A node that Karpenter did not make is, from the start."""
+        node, claim = self.node, self.node_claim
+        if node is None:
+            return False
+        if claim is None and node.label(NODEPOOL_LABEL) is None:
+            return True
+        return node.label(INITIALIZED_LABEL) == "true" or (
+            claim is not None and claim.condition("Initialized") == "True"
+        )
+
+    @property
+    def allocatable(self) -> Resources:
+        """What pods may request there, as far as it is known. Until the node is initialized, the NodeClaim fills the gaps, since devices are
+        reported late."""
+        promised = Resources() if self.node_claim is None or self.is_initialized else self.node_claim.allocatable
+        reported = Resources() if self.node is None else self.node.allocatable
+        return Resources.of(dict(promised) | dict(reported)) if promised else reported
+
+    @property
+    def why_closed(self) -> str:
+        """Why no pod will be sent there any more, in words that begin with "is"; "" when there is no reason."""
+        if any(side.deleting for side in self.sides):
+            return "is being deleted"
+        if self.node is None:
+            return ""
+        return "is being disrupted" if self.node.is_disrupted else "is cordoned" if self.node.unschedulable else ""
 
     @property
     def awaits_registration(self) -> bool:

@@ -241,9 +241,9 @@ class Solution:
         occupied = []
         for number, origin in enumerate(state.bins.origins):
             if number in holdings:
-                node = origin.node.name if origin.node is not None else None
-                claim = origin.claim.name if origin.claim is not None else None
-                occupied.append(OccupiedBin(node, claim, holdings[number]))
+                node, claim = origin.machine.node, origin.machine.node_claim
+                names = None if node is None else node.name, None if claim is None else claim.name
+                occupied.append(OccupiedBin(*names, holdings[number]))
         keys = [
             (node.node_pool, node.instance_types, node.zones, node.capacity_types, held[state.base + index])
             for index, node in enumerate(planned)

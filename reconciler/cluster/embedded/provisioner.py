@@ -22,6 +22,7 @@ from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAG
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
+from reconciler.model.launch_options import LaunchOption
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
@@ -31,7 +32,6 @@ from reconciler.model.nodes import (
     NODEPOOL_HASH_VERSION,
     NODEPOOL_LABEL,
     ZONE_LABEL,
-    LaunchOption,
     Node,
     NodeClaim,
     NodePool,

@@ -20,7 +20,8 @@ from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool
 from reconciler.manifests.kind import Origin
 from reconciler.model.errors import Transient
-from reconciler.model.nodes import KARPENTER_GROUP, InstanceType, LaunchOption, LaunchOptions, Node, NodeClaim, NodePool
+from reconciler.model.launch_options import LaunchOption, LaunchOptions
+from reconciler.model.nodes import KARPENTER_GROUP, InstanceType, Node, NodeClaim, NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -71,9 +72,7 @@ class Market:
         ]
 
     def _is_in_stock(self, option: LaunchOption) -> bool:
-        offering = option.offering
-        offer = (option.instance_type.name, offering.zone, offering.capacity_type)
-        return offering.available and offer not in self._sold_out
+        return option.offering.available and option.place not in self._sold_out
 
 
 MOST_ROUNDS = 1000

@@ -5,17 +5,15 @@ Nodes of the cluster are taken as they will be once they are up: NodeClaims with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
-    INITIALIZED_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     NOT_READY_TAINTS,
-    OPERATING_SYSTEM_LABEL,
     InstanceType,
     Node,
     NodeClaim,
@@ -24,22 +22,20 @@ from reconciler.model.placement import Holding
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Taint
+from reconciler.model.requirements import Taint, listed_values
 from reconciler.model.view import Machine
 from reconciler.placement.checker.offerings import (
     ABSENT,
     STABLE_LABELS,
+    CheckedCatalog,
     Values,
     decided,
-    holds,
     in_order,
-    labels_as_offered,
     labels_for_overlays,
-    labels_of,
     overlaid_capacity,
+    settled,
     stable_label,
     united,
-    ways_to_buy,
 )
 from reconciler.placement.problem import Problem
 
@@ -53,6 +49,7 @@ class IndexedProblem:
         self.instance_types = {instance_type.name: instance_type for instance_type in problem.instance_types}
         self.demands = {demand.ref: demand for demand in problem.demands}
         self.overlays = in_order(problem.overlays)
+        self.catalog = CheckedCatalog(problem.instance_types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +125,8 @@ class CheckedNode:
             self.occupants.append(Occupant(demand.groups[item.group].shape, item.count, demand=demand))
 
 
-def is_initialized(machine: Machine) -> bool:
-    """Whether the node is complete. A node that Karpenter did not make is, from the start."""
-    node, claim = machine.node, machine.node_claim
-    if node is None:
-        return False
-    managed = claim is not None or node.label(NODEPOOL_LABEL) is not None
-    said = claim is not None and claim.condition("Initialized") == "True"
-    return not managed or said or node.label(INITIALIZED_LABEL) == "true"
-
-
 _TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 """Prefixes of taints that a node loses once it is up (Karpenter's pkg/scheduling/taints.go)."""
-_Way = tuple[InstanceType, Mapping[str, str]]
-"""Type and labels of a node that a NodeClaim may become."""
 
 
 def nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[CheckedNode]:
@@ -175,7 +160,7 @@ def _lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, .
     node, claim = machine.node, machine.node_claim
     if node is None:
         return claim.taints if claim else ()
-    if is_initialized(machine):
+    if machine.is_initialized:
         waited_for = node.name in problem.options.keeping
         return tuple(taint for taint in node.taints if not (waited_for and taint.key in NOT_READY_TAINTS))
     pool = problem.pools.get(machine.node_pool)
@@ -195,76 +180,49 @@ class ArrivingNodes:
 
     def __init__(self, problem: IndexedProblem) -> None:
         self._problem = problem
-        self._sold: dict[str, list[_Way]] = {}
-        self._known: dict[tuple[object, ...], tuple[Sequence[_Way], Mapping[str, Values]]] = {}
+        self._known: dict[tuple[object, ...], Mapping[str, Values]] = {}
 
     def node(self, machine: Machine, claim: NodeClaim) -> CheckedNode:
         """The NodeClaim as a node, whose open labels are undecided."""
-        asked = {
-            item.key: frozenset[str | None](item.values) for item in claim.requirements if item.operator is Operator.IN
-        }
-        labels = asked | dict(self._ways_and_labels(claim)[1]) | decided(_settled(claim))
-        return CheckedNode(claim.name, labels, claim.taints, machine)
+        key = (claim.labels, claim.requirements)
+        if key not in self._known:
+            own = settled(*key)
+            listed = listed_values(claim.requirements)
+            asked = {name: frozenset[str | None](values) for name, values in listed.items()}
+            ways = self._problem.catalog.ways(*key) if claim.label(NODEPOOL_LABEL) in self._problem.pools else ()
+            self._known[key] = asked | united({**way.labels, **own} for way in ways) | decided(own)
+        return CheckedNode(claim.name, self._known[key], claim.taints, machine)
 
     def allocatable(self, checked: CheckedNode, machine: Machine) -> Resources:
-        """A machine's allocatable. A node that is coming up may lack resources that its NodeClaim has, as of device plugins."""
-        node, claim = machine.node, machine.node_claim
-        if claim is None or is_initialized(machine):
-            return node.allocatable if node else Resources()
-        if node is None:
-            return claim.allocatable or self._least_allocatable(checked, claim)
-        return Resources.of(dict(claim.allocatable.amounts) | dict(node.allocatable.amounts))
+        """A machine's allocatable; of a NodeClaim that was not launched yet, the least of each resource among all that it may become."""
+        claim = machine.node_claim
+        if machine.node is None and claim is not None and not claim.allocatable:
+            return self._least_allocatable(checked, claim)
+        return machine.allocatable
 
     def _least_allocatable(self, node: CheckedNode, claim: NodeClaim) -> Resources:
-        """The least allocatable amount of each resource among all nodes that it may become."""
-        own = _settled(claim)
         named = node.possible(INSTANCE_TYPE_LABEL)
         listed = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
-        names = set(named if len(named) == 1 else listed) & self._problem.instance_types.keys()
-        if not names:
+        rooms = []
+        for name in named if len(named) == 1 else listed:
+            instance_type = self._problem.instance_types.get(name)
+            if instance_type is not None:
+                rooms += [instance_type.allocatable + added for added in self._added(claim, instance_type)]
+        if not rooms:
             return claim.requests
-        there = [way for way in self._ways_and_labels(claim)[0] if way[0].name in names]
-        # Types that it names count even if they cannot be bought now, since it may already be launched.
-        unsold = names - {instance_type.name for instance_type, _ in there}
-        there += [(one, labels_of(one) | own) for name in unsold for one in [self._problem.instance_types[name]]]
-        rooms = [one.allocatable + self._added(claim, one, labels) for one, labels in there]
         resources = {name for room in rooms for name in room.names()}
         return Resources.of({name: min(room.get(name) for room in rooms) for name in resources})
 
-    def _added(self, claim: NodeClaim, instance_type: InstanceType, labels: Mapping[str, str]) -> Resources:
-        pool = self._problem.pools.get(claim.label(NODEPOOL_LABEL) or "")
-        if pool is None or not self._problem.overlays:
-            return Resources()
-        offered = {OPERATING_SYSTEM_LABEL}.union(*map(labels_as_offered, instance_type.offerings))
-        as_bought = {key: value for key, value in labels.items() if key in offered}
-        return overlaid_capacity(self._problem.overlays, labels_for_overlays(pool, instance_type) | as_bought)
-
-    def _ways_and_labels(self, claim: NodeClaim) -> tuple[Sequence[_Way], Mapping[str, Values]]:
-        key = (claim.labels, claim.requirements)
-        if key not in self._known:
-            ways = tuple(self._ways(claim))
-            self._known[key] = ways, united(labels for _, labels in ways)
-        return self._known[key]
-
-    def _ways(self, claim: NodeClaim) -> Iterable[_Way]:
-        """Everything that can be bought now and meets the NodeClaim's labels and requirements."""
-        if (claim.label(NODEPOOL_LABEL) or "") not in self._problem.pools:
-            return
-        own = _settled(claim)
-        asked = [item for item in claim.requirements if item.key not in own]
-        by_name = [item for item in asked if item.key == INSTANCE_TYPE_LABEL]
-        for name, instance_type in self._problem.instance_types.items():
-            if own.get(INSTANCE_TYPE_LABEL, name) != name or not all(holds(item, name) for item in by_name):
-                continue
-            if name not in self._sold:
-                self._sold[name] = [(instance_type, labels) for _, labels in ways_to_buy(instance_type)]
-            for _, labels in self._sold[name]:
-                settled = all(labels.get(key, value) == value for key, value in own.items())
-                if settled and all(item.key not in labels or holds(item, labels[item.key]) for item in asked):
-                    yield instance_type, {**labels, **own}
-
-
-def _settled(claim: NodeClaim) -> dict[str, str]:
-    """Labels that the node will certainly have: the NodeClaim's own, and those for which it allows one value."""
-    single = (item for item in claim.requirements if item.operator is Operator.IN and len(item.values) == 1)
-    return {item.key: item.values[0] for item in single} | dict(claim.labels)
+    def _added(self, claim: NodeClaim, instance_type: InstanceType) -> list[Resources]:
+        """What overlays add to the type, for each way in which it may be bought."""
+        problem, pool = self._problem, self._problem.pools.get(claim.label(NODEPOOL_LABEL) or "")
+        if pool is None or not problem.overlays:
+            return [Resources()]
+        labels = (*claim.labels, (INSTANCE_TYPE_LABEL, instance_type.name))
+        # Types that it names count even if they cannot be bought now, since it may already be launched.
+        ways = [*problem.catalog.ways(labels, claim.requirements)] or [
+            *problem.catalog.ways(labels, claim.requirements, in_stock=False)
+        ]
+        return [overlaid_capacity(problem.overlays, labels_for_overlays(pool, way.labels)) for way in ways] or [
+            Resources()
+        ]

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable, Sequence
 
-from reconciler.model.nodes import (
-    CAPACITY_TYPE_LABEL,
-    INSTANCE_TYPE_LABEL,
-    OPERATING_SYSTEM_LABEL,
-    InstanceType,
-    NodeClaim,
-    NodePool,
-    Offering,
-)
+from reconciler.model.launch_options import RESERVED, LaunchOption, reservation_of
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NodeClaim
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.requirements import Operator
 from reconciler.model.view import Machine
 from reconciler.placement.checker.checked_nodes import IndexedProblem
-from reconciler.placement.checker.offerings import (
-    RESERVED,
-    can_be_bought,
-    holds,
-    labels_as_offered,
-    labels_of,
-    offerings_for,
-    stable_label,
-    systems_for,
-    ways_to_buy,
-)
+from reconciler.placement.checker.offerings import settled, stable_label
 
 
 def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:
@@ -72,10 +54,7 @@ def _machine_capacity(problem: IndexedProblem, machine: Machine) -> Resources:
     return _largest(problem, listed if named is None else (named,), capacity)
 
 
-_Labels = set[tuple[str, str]]
-
-
-def min_values_violations(problem: IndexedProblem, planned: PlannedNode) -> Iterable[str]:
+def min_values_violations(problem: IndexedProblem, planned: PlannedNode, ways: Sequence[LaunchOption]) -> Iterable[str]:
     """Minimums (minValues) that a planned node does not meet. Only labels of the types count, not those that the NodePool adds.
 
     As Karpenter's InstanceTypes.SatisfiesMinValues (pkg/cloudprovider/types.go). A node of a capacity reservation has no choice.
@@ -89,90 +68,47 @@ def min_values_violations(problem: IndexedProblem, planned: PlannedNode) -> Iter
             yield f"asks for {item.min_values} values of {item.key} and lists {len(item.values)}: the API server refuses it"
     if planned.capacity_types == (RESERVED,):
         return
-    has = _listed(problem, planned)
-    if CAPACITY_TYPE_LABEL in minimums:
-        listed = [_open_to(problem, pool, problem.instance_types[name]) for name in planned.instance_types]
-        has |= {(CAPACITY_TYPE_LABEL, RESERVED)}.intersection(set[tuple[str, str]]().union(*listed))
+    has = {label for way in ways for label in way.labels.items()}
+    open_to = problem.catalog.ways((), pool.template.requirements)
+    reserved = [way for way in open_to if way.offering.capacity_type == RESERVED]
+    names = {way.instance_type.name for way in reserved if way.place not in problem.options.back_offs}
+    if names.intersection(planned.instance_types):
+        has.add((CAPACITY_TYPE_LABEL, RESERVED))
     for key, least in minimums.items():
         left = sum(name == stable_label(key) for name, _ in has)
         if left < least:
             yield f"minValues of {key} is {least}, {left} are left"
 
 
-def _listed(problem: IndexedProblem, planned: PlannedNode) -> _Labels:
-    has: _Labels = set()
-    for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
-        instance_type = problem.instance_types[name]
-        has.update(labels_of(instance_type).items())
-        has.update((OPERATING_SYSTEM_LABEL, system) for system in systems_for(planned, instance_type))
-        for offering in offerings_for(planned, instance_type, zone, capacity_type):
-            has.update(labels_as_offered(offering).items())
-    return has
-
-
-def _open_to(problem: IndexedProblem, pool: NodePool, instance_type: InstanceType) -> _Labels:
-    """The type's labels, for every way in which the NodePool may buy it."""
-    found: _Labels = set()
-    for offering, labels in ways_to_buy(instance_type):
-        asked = [item for item in pool.template.requirements if item.key in labels]
-        backed_off = (instance_type.name, offering.zone, offering.capacity_type) in problem.options.back_offs
-        if not backed_off and all(holds(item, labels[item.key]) for item in asked):
-            found |= labels.items()
-    return found
-
-
 def reservation_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:
     """Reservations with too many planned nodes. A node counts in each that it may use. Where offerings disagree about how many are
     left, the least counts (Karpenter's ReservationManager, provisioning/scheduling)."""
     left: dict[str, int] = {}
-    for name, _, offering in _reserved(problem):
-        if offering.reservation_capacity is not None:
-            left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
+    for item in problem.instance_types.values():
+        for offering in item.offerings:
+            if offering.reservation_capacity is not None:
+                name, _ = reservation_of(item, offering)
+                left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
     alike = Counter((node.requirements, node.instance_types) for node in planned if RESERVED in node.capacity_types)
     users = Counter[str]()
     for (requirements, names), count in alike.items():
-        users.update(dict.fromkeys(_usable(problem, requirements, names), count))
+        ways = (way for way in problem.catalog.ways((), requirements) if way.instance_type.name in names)
+        users.update(dict.fromkeys(_reservations(ways), count))
     coming = Counter[str]()
     for claim in problem.cluster.node_claims:
         if _is_coming(claim):
-            coming.update(_usable(problem, _asked(claim), problem.instance_types))
+            coming.update(_reservations(problem.catalog.ways(claim.labels, claim.requirements)))
     for name, count in sorted(users.items()):
         free = max(0, left.get(name, 0) - coming[name])
         if count > free:
             yield f"reservation {name}: {count} nodes are planned in it, {free} are left"
 
 
-def _reserved(problem: IndexedProblem) -> Iterator[tuple[str, InstanceType, Offering]]:
-    """Reserved offerings with the reservation's name, from whichever label the provider uses."""
-    for instance_type in problem.instance_types.values():
-        for offering in instance_type.offerings:
-            if offering.capacity_type == RESERVED:
-                names = [
-                    item.values[0]
-                    for item in offering.requirements
-                    if item.values and item.key.endswith("reservation-id")
-                ]
-                yield (names[0] if names else f"{instance_type.name} in {offering.zone}"), instance_type, offering
-
-
-def _usable(problem: IndexedProblem, requirements: Sequence[Requirement], names: Iterable[str]) -> set[str]:
-    """The reservations of these types that meet the requirements and are not used up."""
-    listed, found = set(names), set()
-    for reservation, instance_type, offering in _reserved(problem):
-        if instance_type.name in listed and can_be_bought(offering):
-            labels = labels_of(instance_type) | labels_as_offered(offering)
-            if all(item.key not in labels or holds(item, labels[item.key]) for item in requirements):
-                found.add(reservation)
-    return found
-
-
-def _asked(claim: NodeClaim) -> list[Requirement]:
-    return [*claim.requirements, *(Requirement(key, Operator.IN, (value,)) for key, value in claim.labels)]
+def _reservations(ways: Iterable[LaunchOption]) -> set[str]:
+    return {name for way in ways if (name := reservation_of(way.instance_type, way.offering)[0])}
 
 
 def _is_coming(claim: NodeClaim) -> bool:
     """Whether it will use a node of a reservation that the provider does not count yet."""
-    capacity_types = [
-        item.values for item in _asked(claim) if item.key == CAPACITY_TYPE_LABEL and item.operator is Operator.IN
-    ]
-    return (RESERVED,) in capacity_types and claim.condition("Launched") != "True" and not claim.deleting
+    is_reserved = settled(claim.labels, claim.requirements).get(CAPACITY_TYPE_LABEL) == RESERVED
+    return is_reserved and claim.condition("Launched") != "True" and not claim.deleting

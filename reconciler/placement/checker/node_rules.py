@@ -20,9 +20,8 @@ from reconciler.placement.checker.checked_nodes import (
     CheckedNode,
     IndexedProblem,
     Occupant,
-    is_initialized,
 )
-from reconciler.placement.checker.offerings import decided, holds
+from reconciler.placement.checker.offerings import decided
 
 _DAEMONS_TOLERATE = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists")
@@ -43,13 +42,13 @@ def unschedulable_violations(checked: CheckedNode, keeping: Collection[str]) -> 
         yield f"{claim.name}: is being deleted"
     if node is not None:
         disrupted = any(taint.key == DISRUPTED_TAINT for taint in node.taints)
-        not_ready = is_initialized(checked.machine) and not node.ready and node.name not in keeping
+        not_ready = checked.machine.is_initialized and not node.ready and node.name not in keeping
         if node.deleting or node.unschedulable or disrupted or not_ready:
             yield f"{node.name}: takes no more pods"
 
 
 def readiness_violations(node: CheckedNode) -> Iterable[str]:
-    arriving = node.machine is not None and not is_initialized(node.machine)
+    arriving = node.machine is not None and not node.machine.is_initialized
     if arriving and any(item.demand is not None and item.demand.only_ready for item in node.occupants):
         yield f"{node.name}: is not up yet, and holds chunks that must fit now"
 
@@ -73,18 +72,18 @@ def term_holds(node: CheckedNode, term: NodeSelectorTerm) -> bool:
     if not term.expressions and not term.fields:
         return False
     name = node.name if node.exists else None
-    return all(surely_holds(node, item) for item in term.expressions) and all(holds(item, name) for item in term.fields)
+    return all(surely_holds(node, item) for item in term.expressions) and all(item.holds(name) for item in term.fields)
 
 
 def surely_holds(node: CheckedNode, requirement: Requirement) -> bool:
-    return all(holds(requirement, value) for value in node.values(requirement.key))
+    return all(requirement.holds(value) for value in node.values(requirement.key))
 
 
 def may_accept(node: CheckedNode, shape: PodShape) -> bool:
     """Whether selector and affinity accept the node with some of the values that its labels may get."""
 
     def may_hold(item: Requirement) -> bool:
-        return any(holds(item, value) for value in node.values(item.key))
+        return any(item.holds(value) for value in node.values(item.key))
 
     selector = (Requirement(key, Operator.IN, (value,)) for key, value in shape.node_selector)
     terms = [term.expressions for term in shape.required_node_terms if term.expressions or term.fields]

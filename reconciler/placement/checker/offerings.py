@@ -1,4 +1,4 @@
-"""What can be bought, as the checker reads it: label values and requirements, ways to buy an instance type, and NodeOverlays.
+"""What can be bought, as the checker reads it: values of labels, ways to buy an instance type, and NodeOverlays.
 
 The rules of NodeOverlays are Karpenter's (controller.go and store.go in pkg/controllers/nodeoverlay).
 """
@@ -6,26 +6,22 @@ The rules of NodeOverlays are Karpenter's (controller.go and store.go in pkg/con
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from reconciler.model.launch_options import RESERVED, LaunchOption, launch_options
 from reconciler.model.nodes import (
-    ARCHITECTURE_LABEL,
-    CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
     MOST_PRICE,
     NODEPOOL_LABEL,
-    OPERATING_SYSTEM_LABEL,
-    ZONE_LABEL,
     InstanceType,
+    Labels,
     NodeOverlay,
     NodePool,
     Offering,
 )
-from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.requirements import Requirement, single_valued
 
 Values: TypeAlias = frozenset[str | None]
 """The values that a label of a node may get, None among them if it may be absent. An existing node has one value."""
@@ -58,43 +54,39 @@ def united(alternatives: Iterable[Mapping[str, str]]) -> dict[str, Values]:
     return {key: frozenset(labels.get(key) for labels in found) for key in {key for labels in found for key in labels}}
 
 
-def holds(requirement: Requirement, value: str | None) -> bool:
-    """Whether a label value (None: no label) meets a node selector requirement."""
-    listed = requirement.values
-    match requirement.operator:
-        case Operator.IN:
-            return value is not None and value in listed
-        case Operator.NOT_IN:
-            return value is None or value not in listed
-        case Operator.EXISTS:
-            return value is not None
-        case Operator.DOES_NOT_EXIST:
-            return value is None
-    try:
-        number, bound = int(value or ""), int(listed[0])
-    except (ValueError, IndexError):
-        return False
-    return {
-        Operator.GT: number > bound,
-        Operator.GTE: number >= bound,
-        Operator.LT: number < bound,
-        Operator.LTE: number <= bound,
-    }[requirement.operator]
+class CheckedCatalog:
+    """Everything that can be bought, as nodes with labels. What asks for the same is judged once."""
+
+    def __init__(self, instance_types: Iterable[InstanceType]) -> None:
+        self._options = {item.name: launch_options(item) for item in instance_types}
+        self._known: dict[tuple[object, ...], dict[str, Sequence[LaunchOption]]] = {}
+
+    def ways(
+        self, labels: Labels, requirements: Sequence[Requirement], *, in_stock: bool = True
+    ) -> Iterator[LaunchOption]:
+        """Every way to buy a node with these labels that meets the requirements. in_stock: only what can be bought now."""
+        own = settled(labels, requirements)
+        named = own.pop(INSTANCE_TYPE_LABEL, None)
+        asked = tuple(item for item in requirements if item.key not in own and item.key != INSTANCE_TYPE_LABEL)
+        by_name = [item for item in requirements if item.key == INSTANCE_TYPE_LABEL and named is None]
+        meeting = self._known.setdefault((in_stock, asked, *own.items()), {})
+        for name, options in self._options.items():
+            if named not in {None, name} or not all(item.holds(name) for item in by_name):
+                continue
+            if name not in meeting:
+                meeting[name] = [
+                    option
+                    for option in options
+                    if not in_stock or can_be_bought(option.offering)
+                    if all(option.labels.get(key, value) == value for key, value in own.items())
+                    if all(item.key not in option.labels or item.holds(option.labels[item.key]) for item in asked)
+                ]
+            yield from meeting[name]
 
 
-RESERVED = "reserved"
-
-
-def labels_of(instance_type: InstanceType) -> dict[str, str]:
-    """Labels of every node of the type, however it is bought."""
-    own = {INSTANCE_TYPE_LABEL: instance_type.name, ARCHITECTURE_LABEL: instance_type.architecture}
-    return dict(instance_type.labels) | own
-
-
-def labels_as_offered(offering: Offering) -> dict[str, str]:
-    """Labels that a node has from its offering, whatever its type."""
-    single = {item.key: item.values[0] for item in offering.requirements if len(item.values) == 1}
-    return single | {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}
+def settled(labels: Labels, requirements: Iterable[Requirement]) -> dict[str, str]:
+    """Labels that a node will certainly have: its own, and those for which requirements allow one value."""
+    return single_valued(requirements) | dict(labels)
 
 
 def can_be_bought(offering: Offering) -> bool:
@@ -102,35 +94,10 @@ def can_be_bought(offering: Offering) -> bool:
     return offering.available and (offering.capacity_type != RESERVED or bool(offering.reservation_capacity))
 
 
-def ways_to_buy(instance_type: InstanceType) -> Iterable[tuple[Offering, Mapping[str, str]]]:
-    """The offerings of the type that can be bought, each with all labels that a node then has."""
-    for system, offering in product(instance_type.operating_systems, instance_type.offerings):
-        if can_be_bought(offering):
-            labels = labels_of(instance_type) | {OPERATING_SYSTEM_LABEL: system}
-            yield offering, labels | labels_as_offered(offering)
-
-
-def offerings_for(
-    planned: PlannedNode, instance_type: InstanceType, zone: str, capacity_type: str
-) -> Iterable[Offering]:
-    """The type's offerings in this zone and capacity type that meet the planned node's requirements."""
-    asked = {item.key: item for item in planned.requirements}
-    for offering in instance_type.offerings:
-        there = can_be_bought(offering) and (offering.zone, offering.capacity_type) == (zone, capacity_type)
-        if there and all(holds(asked[one.key], one.values[0]) for one in offering.requirements if one.key in asked):
-            yield offering
-
-
-def systems_for(planned: PlannedNode, instance_type: InstanceType) -> list[str]:
-    """The type's operating systems that meet the planned node's requirements."""
-    asked = [item for item in planned.requirements if item.key == OPERATING_SYSTEM_LABEL]
-    return [system for system in instance_type.operating_systems if all(holds(item, system) for item in asked)]
-
-
-def labels_for_overlays(pool: NodePool, instance_type: InstanceType) -> dict[str, str]:
-    """Labels of a type in a NodePool that an overlay can select by, whatever the offering."""
+def labels_for_overlays(pool: NodePool, as_bought: Mapping[str, str]) -> dict[str, str]:
+    """Labels that an overlay can select by. as_bought: those from the instance type and the offering."""
     of_pool = {stable_label(key): value for key, value in pool.template.labels}
-    return labels_of(instance_type) | of_pool | {NODEPOOL_LABEL: pool.name}
+    return of_pool | dict(as_bought) | {NODEPOOL_LABEL: pool.name}
 
 
 def in_order(overlays: Iterable[NodeOverlay]) -> Sequence[NodeOverlay]:
@@ -139,7 +106,7 @@ def in_order(overlays: Iterable[NodeOverlay]) -> Sequence[NodeOverlay]:
 
 
 def _matches(item: NodeOverlay, labels: Mapping[str, str]) -> bool:
-    return all(holds(asked, labels.get(stable_label(asked.key))) for asked in item.requirements)
+    return all(asked.holds(labels.get(stable_label(asked.key))) for asked in item.requirements)
 
 
 def _matching(overlays: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Iterable[NodeOverlay]:

@@ -1,6 +1,6 @@
 """Planned nodes: each may become any of the variants it lists, and each of these must take all of its chunks.
 
-A variant is one instance type in one zone, of one capacity type and operating system. Many checks of a variant do not depend on the
+A variant is one instance type with one operating system, as one offering has it. Many checks of a variant do not depend on the
 node's chunks, and are made once.
 """
 
@@ -10,15 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from reconciler.model.nodes import (
-    CAPACITY_TYPE_LABEL,
-    HOSTNAME_LABEL,
-    INSTANCE_TYPE_LABEL,
-    NODEPOOL_LABEL,
-    OPERATING_SYSTEM_LABEL,
-    ZONE_LABEL,
-    NodePool,
-)
+from reconciler.model.launch_options import LaunchOption
+from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, NodePool
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
@@ -37,13 +30,9 @@ from reconciler.placement.checker.node_rules import (
 from reconciler.placement.checker.offerings import (
     Values,
     decided,
-    labels_as_offered,
     labels_for_overlays,
-    labels_of,
-    offerings_for,
     overlaid_capacity,
     overlaid_price,
-    systems_for,
     united,
 )
 
@@ -55,26 +44,25 @@ _SAME_PRICE = 1e-6
 class _Variant:
     """What a planned node may become.
 
-    room: allocatable less daemons. prices: of its offerings, USD an hour, None where unknown. broken: the rules that the variant
-    itself breaks. refused: by identity of a shape, why its chunks may not be there.
+    room: allocatable less daemons. price: USD an hour, None where unknown. broken: the rules that the variant itself breaks. refused: by
+    identity of a shape, why its chunks may not be there.
     """
 
     labels: Mapping[str, str]
     node: CheckedNode
     room: Resources
     daemons: Sequence[Occupant]
-    prices: Sequence[float | None]
+    price: float | None
     broken: Sequence[str]
     refused: dict[int, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What planned nodes with the same list have in common. prices: of all their offerings."""
+    """What planned nodes with the same list have in common."""
 
     variants: Sequence[_Variant]
     labels: Mapping[str, Values]
-    prices: Sequence[float | None]
     broken: Sequence[str]
 
 
@@ -83,7 +71,7 @@ class PlannedNodeChecker:
         self._problem = problem
         self._volumes = volumes
         self._listings: dict[tuple[object, ...], _Listing] = {}
-        self._variants: dict[tuple[object, ...], Sequence[_Variant]] = {}
+        self._variants: dict[tuple[object, ...], _Variant] = {}
 
     def node(self, planned: PlannedNode, number: int) -> CheckedNode:
         """The planned node. A label that differs between variants is undecided."""
@@ -101,7 +89,7 @@ class PlannedNodeChecker:
             yield f"instance types {planned.instance_types}"
         listing = self._listing(planned)
         yield from listing.broken
-        yield from _price_violations(planned, listing.prices)
+        yield from _price_violations(planned, [variant.price for variant in listing.variants])
         yield from own_taint_violations(planned.taints, node)
         load = loads(node)
         for variant in listing.variants:
@@ -118,51 +106,44 @@ class PlannedNodeChecker:
         places = (planned.instance_types, planned.zones, planned.capacity_types)
         key = (planned.node_pool, planned.labels, planned.requirements, *places)
         if key not in self._listings:
-            broken = list(min_values_violations(self._problem, planned))
-            variants: list[_Variant] = []
-            for name, zone, capacity_type in product(*places):
-                found = self._variants_of(planned, name, zone, capacity_type)
-                variants += found
-                if not any(variant.prices for variant in found):
+            problem, pool = self._problem, self._problem.pools[planned.node_pool]
+            listed = dict.fromkeys(product(*places))
+            own = _pool_labels(pool, planned)
+            ways = [
+                way for way in problem.catalog.ways(tuple(own.items()), planned.requirements) if way.place in listed
+            ]
+            broken = list(min_values_violations(problem, planned, ways))
+            sold = {way.place for way in ways}
+            for place in listed:
+                name, zone, capacity_type = place
+                if place not in sold:
                     broken.append(f"{name} is not offered in {zone} as {capacity_type}")
-                if (name, zone, capacity_type) in self._problem.options.back_offs:
+                if place in problem.options.back_offs:
                     broken.append(f"{name} in {zone} as {capacity_type} is backed off from")
-            prices = [price for variant in variants for price in variant.prices]
-            self._listings[key] = _Listing(variants, united(item.labels for item in variants), prices, broken)
+            variants = [self._variant(pool, own, way) for way in ways]
+            self._listings[key] = _Listing(variants, united(item.labels for item in variants), broken)
         return self._listings[key]
 
-    def _variants_of(self, planned: PlannedNode, name: str, zone: str, capacity_type: str) -> Sequence[_Variant]:
-        """The variants, one for each operating system."""
-        # Without the list of types, which differs for most nodes.
-        asked = [item for item in planned.requirements if item.key != INSTANCE_TYPE_LABEL]
-        key = (planned.node_pool, planned.labels, *asked, name, zone, capacity_type)
+    def _variant(self, pool: NodePool, own: Mapping[str, str], way: LaunchOption) -> _Variant:
+        """own: the labels of its NodePool and those that its NodeClaim has besides."""
+        key = (pool.name, *own.items(), id(way))
         if key not in self._variants:
-            place = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type}
-            systems = systems_for(planned, self._problem.instance_types[name])
-            self._variants[key] = [
-                self._variant(planned, name, place | {OPERATING_SYSTEM_LABEL: system}) for system in systems
-            ]
-        return self._variants[key]
-
-    def _variant(self, planned: PlannedNode, name: str, place: dict[str, str]) -> _Variant:
-        problem, pool = self._problem, self._problem.pools[planned.node_pool]
-        instance_type = problem.instance_types[name]
-        for_overlays = labels_for_overlays(pool, instance_type)
-        offerings = list(offerings_for(planned, instance_type, place[ZONE_LABEL], place[CAPACITY_TYPE_LABEL]))
-        offered = [labels_as_offered(offering) for offering in offerings]
-        certain = dict(set.intersection(*(set(labels.items()) for labels in offered))) if offered else {}
-        labels = _pool_labels(pool, planned) | certain | labels_of(instance_type) | place
-        node = CheckedNode("", decided(labels), pool.template.taints)
-        daemons = [Occupant(item.shape) for item in problem.cluster.daemon_sets if daemon_runs(node, item.shape)]
-        room = instance_type.allocatable + overlaid_capacity(problem.overlays, for_overlays | place)
-        prices = [
-            overlaid_price(
-                problem.overlays, for_overlays | of_offering | place, offering.price if offering.price_known else None
+            problem, offering = self._problem, way.offering
+            labels = {**own, **way.labels}
+            node = CheckedNode("", decided(labels), pool.template.taints)
+            for_overlays = labels_for_overlays(pool, way.labels)
+            daemons = [Occupant(item.shape) for item in problem.cluster.daemon_sets if daemon_runs(node, item.shape)]
+            self._variants[key] = _Variant(
+                labels,
+                node,
+                room=way.instance_type.allocatable
+                + overlaid_capacity(problem.overlays, for_overlays)
+                - Resources.total(item.shape.requests for item in daemons),
+                daemons=daemons,
+                price=overlaid_price(problem.overlays, for_overlays, offering.price if offering.price_known else None),
+                broken=tuple(_pool_violations(pool, node)),
             )
-            for offering, of_offering in zip(offerings, offered, strict=True)
-        ]
-        room -= Resources.total(item.shape.requests for item in daemons)
-        return _Variant(labels, node, room, daemons, prices, tuple(_pool_violations(pool, node)))
+        return self._variants[key]
 
 
 def shape_violations(volumes: CheckedVolumes, node: CheckedNode, shape: PodShape) -> Iterable[str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reconciler.model.launch_options import RESERVED
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -29,7 +30,7 @@ from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.arrays import PLENTY, Amounts, LimitArrays
-from reconciler.placement.offers.offerings import RESERVED, Offerings
+from reconciler.placement.offers.offerings import Offerings
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import Mask, Requirements
 

@@ -73,7 +73,7 @@ class State:
             bins.node_affinity,
             bins.taint_toleration,
             self.resources,
-            NodeReadiness(names, [origin.is_arriving for origin in bins.origins]),
+            NodeReadiness(names, [not origin.machine.is_initialized for origin in bins.origins]),
             self.ports,
         )
         """In the order of their reasons: the first that allows no chunk is the cause. Rules between pods come after them."""

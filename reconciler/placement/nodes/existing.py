@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.nodes import NOT_READY_TAINTS, Node, NodeClaim
+from reconciler.model.nodes import NOT_READY_TAINTS
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
@@ -19,13 +19,7 @@ from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.cache import BoundGroup
 from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration
-from reconciler.placement.nodes.machines import (
-    arrival_of,
-    is_initialized,
-    is_leaving,
-    lasting_taints,
-    merged_allocatable,
-)
+from reconciler.placement.nodes.machines import arrival_of, lasting_taints
 from reconciler.placement.offers.pool_offers import DaemonPod, PoolOffers
 from reconciler.placement.requirements import Cell, LabelTable, Mask
 
@@ -38,33 +32,20 @@ HELD, PLACEHOLDER, OTHER = 0, 1, 2
 class BinOrigin:
     """The machine of the cluster that a bin stands for.
 
-    name: the node's, or the NodeClaim's while there is no node. taints: those that stay once it is initialized.
-    labels: by key; all values that it may get where that is not decided.
+    taints: those that stay once it is initialized. labels: by key; all values that it may get where that is not decided.
     daemons_known: what daemon pods take is already subtracted from its room.
     unavailable: why nothing may be placed there, "" when it may.
     """
 
-    name: str
-    node: Node | None
-    claim: NodeClaim | None
+    machine: Machine
     taints: tuple[Taint, ...]
     labels: Mapping[str, Cell]
     daemons_known: bool = False
     unavailable: str = ""
 
     @property
-    def is_placeholder(self) -> bool:
-        node = self.node is not None and self.node.is_placeholder
-        return node or (self.claim is not None and self.claim.is_placeholder)
-
-    @property
-    def is_arriving(self) -> bool:
-        """Whether it takes chunks, but no pods so far."""
-        return self.node is None or not is_initialized(self.node, self.claim)
-
-    @property
-    def machine(self) -> Machine:
-        return Machine(self.node, self.claim)
+    def name(self) -> str:
+        return self.machine.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +137,10 @@ def frame_of(
         origins=origins,
         table=LabelTable([origin.labels for origin in origins]),
         base=np.array([room for _, room in found], dtype=np.int64).reshape(len(origins), len(columns.names)),
-        rank=np.array([_rank(origin) for origin in origins], dtype=np.int64),
+        rank=np.array([_rank(origin.machine) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.unavailable for origin in origins], dtype=np.bool_),
         closed=np.array([origin.name in keeping for origin in origins], dtype=np.bool_),
-        index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
+        index={origin.name: number for number, origin in enumerate(origins) if origin.machine.node is not None},
         holding={number: words for number, origin in enumerate(origins) if (words := origin.machine.held_for)},
     )
 
@@ -195,31 +176,31 @@ def _as_asked(origin: BinOrigin, leaving: frozenset[str], keeping: frozenset[str
         unavailable = "" if origin.unavailable == NOT_READY else origin.unavailable
         origin = replace(origin, taints=taints, unavailable=unavailable)
     if origin.name in leaving and not origin.unavailable:
-        why = "is about to be replaced" if origin.claim is None else origin.claim.why_left
-        return replace(origin, unavailable=why)
+        claim = origin.machine.node_claim
+        return replace(origin, unavailable="is about to be replaced" if claim is None else claim.why_left)
     return origin
 
 
-def _rank(origin: BinOrigin) -> int:
-    if origin.machine.is_held:
+def _rank(machine: Machine) -> int:
+    if machine.is_held:
         return HELD
-    return PLACEHOLDER if origin.is_placeholder else OTHER
+    return PLACEHOLDER if any(side.is_placeholder for side in machine.sides) else OTHER
 
 
 def _bin_of(machine: Machine, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> tuple[BinOrigin, Amounts]:
     """The machine as a bin, with its allocatable."""
-    node, claim = machine.node, machine.node_claim
+    node, claim, unavailable = machine.node, machine.node_claim, machine.why_closed
     if node is None:
         assert claim is not None
         arrival = arrival_of(claim, offers, columns)
-        unavailable = "is being deleted" if claim.deleting else arrival.unavailable
-        return BinOrigin(claim.name, None, claim, claim.taints, arrival.labels, True, unavailable), arrival.room
-    unavailable = is_leaving(node, claim) or (NOT_READY if is_initialized(node, claim) and not node.ready else "")
+        return BinOrigin(machine, claim.taints, arrival.labels, True, unavailable or arrival.unavailable), arrival.room
+    if machine.is_initialized and not node.ready:
+        unavailable = unavailable or NOT_READY
     labels: dict[str, Cell] = dict(node.labels)
     if claim is not None and machine.awaits_registration:
         labels = {**arrival_of(claim, offers, columns).labels, **labels, **dict(claim.labels)}
-    origin = BinOrigin(node.name, node, claim, lasting_taints(machine, offers), labels, unavailable=unavailable)
-    return origin, columns.vector(merged_allocatable(node, claim))
+    origin = BinOrigin(machine, lasting_taints(machine, offers), labels, unavailable=unavailable)
+    return origin, columns.vector(machine.allocatable)
 
 
 def _count_pods(bins: Bins, columns: ResourceColumns) -> None:

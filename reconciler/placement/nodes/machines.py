@@ -21,7 +21,6 @@ from reconciler.model.nodes import (
     NodeClaim,
 )
 from reconciler.model.pods import Pod
-from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.arrays import Amounts, ResourceColumns
@@ -41,22 +40,6 @@ _PASSING = frozenset(
 _PASSING_PREFIX = "readiness.k8s.io/"
 
 
-def is_initialized(node: Node, claim: NodeClaim | None) -> bool:
-    """A node that Karpenter did not make counts as initialized from the start."""
-    if claim is None and node.label(NODEPOOL_LABEL) is None:
-        return True
-    return node.label(INITIALIZED_LABEL) == "true" or (claim is not None and claim.condition("Initialized") == "True")
-
-
-def is_leaving(node: Node, claim: NodeClaim | None) -> str:
-    """Why no pod will be sent there any more, "" when there is no reason."""
-    if node.deleting or (claim is not None and claim.deleting):
-        return "is being deleted"
-    if node.is_disrupted:
-        return "is being disrupted"
-    return "is cordoned" if node.unschedulable else ""
-
-
 def lasting_taints(machine: Machine, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
     """The taints that a machine's node still has once it is registered and initialized.
 
@@ -64,7 +47,7 @@ def lasting_taints(machine: Machine, offers: Mapping[str, PoolOffers]) -> tuple[
     """
     node, claim = machine.node, machine.node_claim
     assert node is not None
-    taints = node.taints if is_initialized(node, claim) else _without_passing(node, claim, offers)
+    taints = node.taints if machine.is_initialized else _without_passing(node, claim, offers)
     if claim is not None and machine.awaits_registration:
         return tuple(dict.fromkeys((*taints, *claim.taints)))
     return taints
@@ -82,13 +65,6 @@ def _without_passing(node: Node, claim: NodeClaim | None, offers: Mapping[str, P
         for taint in node.taints
         if (taint.key, taint.effect) not in going and not taint.key.startswith(_PASSING_PREFIX)
     )
-
-
-def merged_allocatable(node: Node, claim: NodeClaim | None) -> Resources:
-    """What the node reports. Until it is initialized, its NodeClaim fills the gaps, since devices are reported late."""
-    if claim is None or is_initialized(node, claim):
-        return node.allocatable
-    return Resources.of(dict(claim.allocatable.amounts) | dict(node.allocatable.amounts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +172,7 @@ def with_nominated(view: ClusterView) -> ClusterView:
         node.name: node
         for machine in view.machines
         if (node := machine.node) is not None and node.name in nominated
-        if node.ready and not is_leaving(node, machine.node_claim)
+        if node.ready and not machine.why_closed
     }
     pods = tuple(_on_its_node(pod, nodes) if pod.nominated_node else pod for pod in view.pods)
     return replace(view, pods=pods, nominated=tuple(filter(_nominated_node, pods)))

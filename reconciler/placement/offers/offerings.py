@@ -18,29 +18,22 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.model.launch_options import RESERVED, offering_labels, reservation_of, type_labels
 from reconciler.model.nodes import (
-    ARCHITECTURE_LABEL,
-    CAPACITY_TYPE_LABEL,
-    INSTANCE_TYPE_LABEL,
     MOST_PRICE,
     NODEPOOL_LABEL,
     OPERATING_SYSTEM_LABEL,
-    ZONE_LABEL,
     InstanceType,
     NodeOverlay,
     NodePool,
     Offering,
 )
 from reconciler.model.quantity import CPU, MEMORY, Resources
-from reconciler.model.requirements import Operator
 from reconciler.placement.arrays import Amounts
 from reconciler.placement.problem import BackOff
 from reconciler.placement.requirements import LabelTable, Mask, Requirements
 
 NANODOLLARS = 10**9
-RESERVED = "reserved"
-_RESERVATION_SUFFIX = "reservation-id"
-"""Every provider has a label of its own for the name of a capacity reservation. Those labels end like this."""
 
 _CORE_WEIGHT, _GIBIBYTE_WEIGHT = 400.0, 50.0
 """What a core and a GiB of memory count in USD an hour where no price is known.
@@ -102,29 +95,24 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     others_may_buy: list[Mapping[str, str]] = []
     uncounted = 0
     for index, instance_type in enumerate(types):
-        own = type_labels(instance_type)
-        systems = [own | {OPERATING_SYSTEM_LABEL: system} for system in instance_type.operating_systems]
         for offering in sorted(instance_type.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
+            sold_as = type_labels(instance_type) | offering_labels(offering)
             if not offering.available or (instance_type.name, offering.zone, offering.capacity_type) in back_offs:
-                unavailable.append(own | offering_labels(offering))
+                unavailable.append(sold_as)
                 if offering.available:
-                    others_may_buy.append(unavailable[-1])
-                continue
-            if offering.capacity_type == RESERVED:
-                if offering.reservation_capacity is None:
-                    uncounted += 1
-                if not offering.reservation_capacity:
-                    continue
-                if not reserved[_reservation(instance_type, offering)[0]]:
-                    # Another type says that this reservation is used up, and either may be out of date.
-                    others_may_buy.append(own | offering_labels(offering))
-                    continue
-            sold_as = offering_labels(offering)
-            for with_system in systems:
-                rows.append((index, offering))
-                labels.append(with_system | sold_as)
+                    others_may_buy.append(sold_as)
+            elif offering.capacity_type == RESERVED and offering.reservation_capacity is None:
+                uncounted += 1
+            elif offering.capacity_type == RESERVED and not reserved[reservation_of(instance_type, offering)[0]]:
+                # Another type may say that this reservation is used up, and either may be out of date.
+                if offering.reservation_capacity:
+                    others_may_buy.append(sold_as)
+            else:
+                for system in instance_type.operating_systems:
+                    rows.append((index, offering))
+                    labels.append(sold_as | {OPERATING_SYSTEM_LABEL: system})
     verb = "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
-    held_back = [_reservation(types[index], offering) for index, offering in rows]
+    held_back = [reservation_of(types[index], offering) for index, offering in rows]
     return Offerings(
         types=types,
         table=LabelTable(labels),
@@ -153,7 +141,7 @@ def _reserved(types: Sequence[InstanceType]) -> dict[str, int]:
     for instance_type in types:
         for offering in instance_type.offerings:
             if offering.capacity_type == RESERVED and offering.reservation_capacity is not None:
-                name, _ = _reservation(instance_type, offering)
+                name, _ = reservation_of(instance_type, offering)
                 left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
     return left
 
@@ -167,34 +155,6 @@ def _weighed(instance_type: InstanceType, offering: Offering) -> int:
         return round(offering.price * NANODOLLARS)
     cores, gibibytes = instance_type.capacity.get(CPU) / 1000, instance_type.capacity.get(MEMORY) / 2**30
     return round(min(cores * _CORE_WEIGHT + gibibytes * _GIBIBYTE_WEIGHT, MOST_PRICE) * NANODOLLARS)
-
-
-def _reservation(instance_type: InstanceType, offering: Offering) -> tuple[str, str]:
-    """The reservation's name and the label that holds it. Without such a label each type and zone is a reservation of its own."""
-    if offering.capacity_type != RESERVED:
-        return "", ""
-    for requirement in offering.requirements:
-        if requirement.key.endswith(_RESERVATION_SUFFIX) and len(requirement.values) == 1:
-            return requirement.values[0], requirement.key
-    return f"{instance_type.name} in {offering.zone}", ""
-
-
-def type_labels(instance_type: InstanceType) -> dict[str, str]:
-    """The labels of a node of this type, however it is bought."""
-    return dict(instance_type.labels) | {
-        INSTANCE_TYPE_LABEL: instance_type.name,
-        ARCHITECTURE_LABEL: instance_type.architecture,
-    }
-
-
-def offering_labels(offering: Offering) -> dict[str, str]:
-    """The labels of a node of this offering, whatever its type."""
-    labels = {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}
-    for requirement in offering.requirements:
-        key = requirement.key
-        if key not in labels and requirement.operator is Operator.IN and len(requirement.values) == 1:
-            labels[key] = requirement.values[0]
-    return labels
 
 
 def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool) -> tuple[Amounts, Mask]:

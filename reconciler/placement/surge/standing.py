@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reconciler.model.launch_options import offering_labels, type_labels
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     HELD_TAINT,
@@ -25,10 +26,10 @@ from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.requirements import Requirement, Taint, listed_values, single_valued
 from reconciler.model.view import Machine
 from reconciler.placement.arrays import ResourceColumns
-from reconciler.placement.nodes.machines import is_initialized, is_leaving, lasting_taints, merged_allocatable
+from reconciler.placement.nodes.machines import lasting_taints
 from reconciler.placement.offers.pool_offers import daemons_of
 from reconciler.placement.problem import Problem
 
@@ -56,7 +57,7 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
             is_karpenters = claim is not None or made.label(NODEPOOL_LABEL) is not None
             is_held = is_karpenters and any(holding.demand in keeping for holding in holdings)
             made = replace(made, taints=_with_held(made.taints, held=is_held and not reserved_taints(made.taints)))
-            found.append(RehearsedNode(made, holdings, node is not None and is_initialized(node, claim)))
+            found.append(RehearsedNode(made, holdings, machine.is_initialized))
     templates = {pool.name: pool.template for pool in problem.node_pools}
     for name, planned in zip(names, placement.planned, strict=True):
         template = templates[planned.node_pool]
@@ -103,7 +104,7 @@ def _existing(machine: Machine) -> Node | None:
     """As if it were ready: chunks wait for nodes that are not for a moment."""
     node, claim = machine.node, machine.node_claim
     assert node is not None
-    if is_leaving(node, claim):
+    if machine.why_closed:
         return None
     labels = dict(node.labels)
     if claim is not None and machine.awaits_registration:
@@ -113,18 +114,15 @@ def _existing(machine: Machine) -> Node | None:
         ready=True,
         taints=lasting_taints(machine, {}),
         labels=tuple(sorted(labels.items())),
-        allocatable=merged_allocatable(node, claim),
+        allocatable=machine.allocatable,
     )
 
 
 def _arriving(claim: NodeClaim | None, types: Mapping[str, InstanceType]) -> Node | None:
     if claim is None or claim.deleting:
         return None
-    asked = {item.key: item for item in claim.requirements}
-    named = asked.get(INSTANCE_TYPE_LABEL)
-    names = named.values if named is not None and named.operator is Operator.IN else tuple(types)
-    if (launched := claim.label(INSTANCE_TYPE_LABEL)) is not None:
-        names = (launched,)
+    launched = claim.label(INSTANCE_TYPE_LABEL)
+    names = (launched,) if launched else listed_values(claim.requirements).get(INSTANCE_TYPE_LABEL, tuple(types))
     node = _bought(
         claim.name,
         dict(claim.labels),
@@ -146,10 +144,8 @@ def _bought(
     taints: tuple[Taint, ...],
 ) -> Node:
     """As the cheapest offering that meets requirements and labels. Overlays may add room: there is at least what it requests."""
-    settled = {
-        item.key: item.values[0] for item in requirements if item.operator is Operator.IN and len(item.values) == 1
-    }
-    own = {**settled, **labels, HOSTNAME_LABEL: name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+    up = {HOSTNAME_LABEL: name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+    own = single_valued(requirements) | dict(labels) | up
     asked = {item.key: item for item in requirements if item.key in {ZONE_LABEL, CAPACITY_TYPE_LABEL}}
     ways = [
         (offering.price, kind.name, offering.zone, offering.capacity_type, kind, offering)
@@ -163,7 +159,6 @@ def _bought(
     ]
     if not ways:
         return Node(name, requests, tuple(sorted(own.items())), taints=taints)
-    _, _, zone, capacity_type, kind, offered = min(ways, key=lambda way: way[:4])
-    single = {item.key: item.values[0] for item in offered.requirements if len(item.values) == 1}
-    bought = {**dict(kind.labels), **single, ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type, **own}
+    *_, kind, offering = min(ways, key=lambda way: way[:4])
+    bought = type_labels(kind) | offering_labels(offering) | own
     return Node(name, kind.allocatable.at_least(requests), tuple(sorted(bought.items())), taints=taints)

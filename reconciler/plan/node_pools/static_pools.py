@@ -14,7 +14,8 @@ from datetime import datetime
 from reconciler.model import codes
 from reconciler.model.changes import Action, ObjectChange, StaticPoolChange
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import InstanceType, LaunchOptions, NodePool, node_pool_ref
+from reconciler.model.launch_options import LaunchOptions
+from reconciler.model.nodes import InstanceType, NodePool, node_pool_ref
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.requirements import Operator, Requirement

@@ -13,7 +13,6 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.offerings import holds
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.requirements import Requirements, Values, values_of
@@ -39,7 +38,7 @@ requirements = st.one_of(
 
 @given(requirements, st.sampled_from([*VALUES, None]))
 def test_one_requirement_allows_what_the_scheduler_allows(requirement: Requirement, value: str | None) -> None:
-    assert values_of(requirement).allows(value) == holds(requirement, value)
+    assert values_of(requirement).allows(value) == requirement.holds(value)
 
 
 @given(st.lists(requirements, min_size=1, max_size=3), st.sampled_from([*VALUES, None]))
@@ -47,7 +46,7 @@ def test_several_together_allow_what_each_allows(written: list[Requirement], val
     merged = Requirements.of(written).get("key")
 
     assert merged is not None
-    assert merged.allows(value) == all(holds(requirement, value) for requirement in written)
+    assert merged.allows(value) == all(requirement.holds(value) for requirement in written)
 
 
 @given(st.lists(requirements, min_size=1, max_size=3))
