@@ -123,15 +123,12 @@ class Cause(StrEnum):
     NO_NODE_POOL = "no NodePool"
     NOT_AVAILABLE = "offering not available"
     PODS_FIRST = "pods come first"
-    POD_AFFINITY = "pod affinity"
-    POD_ANTI_AFFINITY = "pod anti-affinity"
     PORT_TAKEN = "host port taken"
     PROBED = "waits for another launch"
     """One node shows first whether its instance types are in stock again."""
     RESOURCE_CLAIMS = "resource claims"
     TEMPLATE_FAILED = "template failed"
     TOPOLOGY = "topology"
-    TOPOLOGY_SPREAD = "topology spread"
     VOLUMES = "volumes"
 
 

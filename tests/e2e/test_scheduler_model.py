@@ -137,7 +137,7 @@ def _judge(plane: ControlPlane, told: Told, step: int, node: str) -> None:
     if row in best or (row < 0 and not best):
         told.right.append(len(best))
     else:
-        foretold = ", ".join(names[item] for item in best) or f"none ({dict(model.causes(kind))})"
+        foretold = ", ".join(names[item] for item in best) or "none"
         told.wrong.append(f"pod-{step} of kind {kind} is on {node or 'no node'}, not on {foretold}")
     if row >= 0:
         model.bind(kind, row)

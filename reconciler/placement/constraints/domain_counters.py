@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.placement import Cause
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.placement.batches import NodeTerm
@@ -200,7 +199,6 @@ class TopologyRule(ABC):
     key: str
     counts_itself: bool
 
-    cause: ClassVar[Cause]
     apart: ClassVar[bool] = False
     """Whether pods may come where none counts, so also to a node without the label, which has no domain."""
     by_minimum: ClassVar[bool] = False

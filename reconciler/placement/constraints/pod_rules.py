@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from math import floor, log
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
-from reconciler.model.placement import Cause
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Toleration
 from reconciler.placement.arrays import (
@@ -58,7 +57,6 @@ class SpreadRule(TopologyRule):
     max_skew: int
     min_domains: int
 
-    cause = Cause.TOPOLOGY_SPREAD
     by_minimum = True
 
     @property
@@ -242,7 +240,6 @@ class AntiAffinityRule(TopologyRule):
     """No counted pod may be in the domain. Where the term selects the shape too, each domain takes one chunk at most."""
 
     __slots__ = ()
-    cause = Cause.POD_ANTI_AFFINITY
     apart = True
 
     @property
@@ -259,7 +256,6 @@ class AffinityRule(TopologyRule):
     bootstrap, see `Topology.bootstrapping`)."""
 
     __slots__ = ()
-    cause = Cause.POD_AFFINITY
 
     @property
     def code(self) -> int:

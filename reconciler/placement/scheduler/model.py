@@ -9,7 +9,6 @@ once, so that which ones it finds is chance; the model looks at one after the ot
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +18,6 @@ from typing import TypeAlias
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL, Node
-from reconciler.model.placement import Cause
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import ANTI_AFFINITY_ITSELF, Amounts, CounterArrays, Numbers, ResourceColumns
@@ -31,16 +29,10 @@ from reconciler.placement.constraints.resources_fit import weighed
 from reconciler.placement.constraints.topology import RuleTable
 from reconciler.placement.requirements import LabelTable, Mask
 from reconciler.placement.scheduler.walk import (
-    ABLE,
-    CAUSES,
-    CLOSED,
     FIT,
-    LABELS,
     MASK,
     PLAIN,
-    PORTS,
     RULES,
-    TAINTS,
     BinArrays,
     Groups,
     KindArrays,
@@ -107,7 +99,6 @@ class SchedulerArrays:
         self.scratch: ScratchArrays = (
             np.zeros(len(nodes), dtype=np.int64),
             np.zeros(len(nodes), dtype=np.int64),
-            np.zeros(len(nodes), dtype=np.int64),
             np.zeros(len(nodes), dtype=np.float64),
             np.zeros(most + 1, dtype=np.int64),
         )
@@ -135,25 +126,24 @@ class SchedulerArrays:
         looks = np.array([fit, masked, avoiding, liking, strict], dtype=np.int64).T.copy()
         return looks, requests, weights, masks, avoided, liked
 
-    def _mask(self, needs: Needs) -> Numbers:
-        """By node, the verdict of the rules that depend on the node alone."""
+    def _mask(self, needs: Needs) -> Mask:
+        """By node, whether the rules allow a pod that depend on the node alone."""
         tolerations = needs.shape.tolerations
-        closed = [
-            not node.ready or node.deleting or (node.unschedulable and not tolerated((_CORDONED,), tolerations))
+        takes_pods = [
+            node.ready and not node.deleting and (not node.unschedulable or tolerated((_CORDONED,), tolerations))
             for node in self._nodes
         ]
-        mask = np.where(self._node_affinity.meeting(needs.terms), ABLE, LABELS)
-        mask = np.where(self._taints.tolerating(tolerations), mask, TAINTS)
-        return np.where(np.array(closed, dtype=np.bool_), CLOSED, mask)
+        meeting, tolerating = self._node_affinity.meeting(needs.terms), self._taints.tolerating(tolerations)
+        return meeting & tolerating & np.array(takes_pods, dtype=np.bool_)
 
     def _row(self, rule: TopologyRule) -> tuple[int, ...]:
-        return (rule.code, rule.counter, *rule.numbers, rule.counts_itself, CAUSES.index(rule.cause), 0)
+        return (rule.code, rule.counter, *rule.numbers, rule.counts_itself, 0)
 
     def _port_rows(self, shape: PodShape) -> list[tuple[int, ...]]:
         """A pod's host ports keep it off nodes where some other pod has one of them."""
         if not shape.host_ports:
             return []
-        return [(ANTI_AFFINITY_ITSELF, self._ports[shape.host_ports], 0, 0, 1, PORTS, 0)]
+        return [(ANTI_AFFINITY_ITSELF, self._ports[shape.host_ports], 0, 0, 1, 0)]
 
     def _counted_in(self, shape: PodShape) -> list[int]:
         taking = [number for ports, number in self._ports.items() if ports_clash(shape.host_ports, ports)]
@@ -218,7 +208,7 @@ class SchedulerArrays:
 
 
 def _shared(
-    keys: Sequence[Hashable], make: Callable[[int], Sequence[int] | Numbers], width: int
+    keys: Sequence[Hashable], make: Callable[[int], Sequence[int] | Numbers | Mask], width: int
 ) -> tuple[list[int], Numbers]:
     """By kind, the number of its row; and the rows, made once for all kinds with the same key. make: takes a kind."""
     first: dict[Hashable, int] = {}
@@ -242,7 +232,7 @@ def _tables(kinds: int, *tables: Sequence[Sequence[tuple[int, ...]]]) -> RowArra
     """Spans and the rows of each table, those of one kind after the other."""
     spans = np.zeros((len(tables), kinds + 1), dtype=np.int64)
     arrays = []
-    for number, (table, width) in enumerate(zip(tables, (7, 3, 2, 1), strict=True)):
+    for number, (table, width) in enumerate(zip(tables, (6, 3, 2, 1), strict=True)):
         spans[number, 1:] = np.cumsum([len(of_kind) for of_kind in table])
         rows = [row for of_kind in table for row in of_kind]
         arrays.append(np.array(rows, dtype=np.int64).reshape(len(rows), width))
@@ -316,7 +306,7 @@ class SchedulerModel:
         looks, requests, _, masks, _, _ = self._arrays.kinds
         rules = np.diff(self._arrays.rows[0][RULES])
         asked = requests[looks[:, FIT]]
-        takes = masks[looks[:, MASK]] == ABLE
+        takes = masks[looks[:, MASK]] > 0
         found = np.zeros(len(self.kinds), dtype=np.bool_)
         for kind in np.flatnonzero(rules == 0):
             free = (room - used)[takes[kind]] - asked[kind]
@@ -351,16 +341,9 @@ class SchedulerModel:
         if not found:
             return []
         PLAIN.score_nodes(self._groups, kind, found)
-        _, able, totals, _, _ = self._arrays.scratch
+        able, totals, _, _ = self._arrays.scratch
         scores = totals[able[:found]]
         return sorted(able[:found][scores == scores.max()].tolist())
-
-    def causes(self, kind: int) -> Counter[Cause]:
-        """Why nodes do not take a pod of this kind, in words, and how many."""
-        if not self.nodes:
-            return Counter()
-        self.able(kind)
-        return Counter(cause for verdict in self._arrays.scratch[0].tolist() if (cause := CAUSES[verdict]) is not None)
 
     def able(self, kind: int) -> int:
         """How many nodes take a pod of this kind now."""

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reconciler.model.placement import Cause
 from reconciler.placement.arrays import AFFINITY, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
 from reconciler.placement.constraints import node_rules, pod_rules, resources_fit
 from reconciler.placement.constraints.node_rules import score_node_affinity, score_taints
@@ -24,34 +23,22 @@ from reconciler.placement.loops import planned_nodes
 from reconciler.placement.loops.kernel import linked
 from reconciler.placement.loops.planned_nodes import allowed
 
-CAUSES = (
-    None,
-    Cause.NODE_NOT_AVAILABLE,
-    Cause.NODE_LABELS,
-    Cause.NODE_TAINTS,
-    Cause.NODE_FULL,
-    Cause.TOPOLOGY_SPREAD,
-    Cause.POD_ANTI_AFFINITY,
-    Cause.POD_AFFINITY,
-    Cause.PORT_TAKEN,
-)
-ABLE, CLOSED, LABELS, TAINTS, FULL, SPREAD, APART, TOGETHER, PORTS = range(len(CAUSES))
-"""Verdicts on nodes: the first rule that keeps the pod off, in kube-scheduler's order of plugins."""
 FIT, MASK, AVOIDED, LIKED, STRICT = range(5)
 """Columns of `looks`: rows of requests, masks, avoided and liked that a kind of pod has; and whether its soft spread is its own."""
 RULES, SOFT, ATTRACTIONS, COUNTED = range(4)
 """Rows of `spans`: where a kind's rows of each of these tables begin. They end where the next kind's begin."""
-CODE, COUNTER, SKEW, MIN_DOMAINS, ITSELF, VERDICT, BOUND = range(7)
-"""Columns of `rules`. VERDICT: on the nodes that the rule keeps the pod off. BOUND: of a spread rule, written for each pod."""
+CODE, COUNTER, SKEW, MIN_DOMAINS, ITSELF, BOUND = range(6)
+"""Columns of `rules`. BOUND: of a spread rule, written for each pod."""
 
 BinArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
 """domains, room, used, load. domains: keys × nodes; room, used: nodes × resources; load: nodes × CPU and memory, see `weighed`."""
 KindArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
-"""looks, requests, weights, masks, avoided, liked. requests: rows × resources; weights: rows × CPU and memory; the others: rows × nodes."""
+"""looks, requests, weights, masks, avoided, liked. requests: rows × resources; weights: rows × CPU and memory; the others: rows × nodes.
+masks: 1 where the rules allow a pod that depend on the node alone."""
 RowArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers]
 """spans, rules, soft, attractions, counted: rows of all kinds. soft: counter, key, maxSkew. attractions: counter, weight. counted: counter."""
-ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Fractions, Numbers]
-"""verdicts, able, totals, raw, seen: written anew for each pod. totals: the score of each node."""
+ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Fractions, Numbers]
+"""able, totals, raw, seen: written anew for each pod. totals: the score of each node."""
 Groups: TypeAlias = tuple[BinArrays, CounterArrays, KindArrays, RowArrays, ScratchArrays]
 
 
@@ -86,16 +73,16 @@ def set_bounds(rules: Numbers, counters: CounterArrays) -> bool:
     return alone
 
 
-def verdict_of_rules(
+def rules_allow(
     rules: Numbers,
     domains: Numbers,
     key_of: Numbers,
     first: Numbers,
     counts: Numbers,
-    alone: bool,  # noqa: FBT001 - as above
+    alone: bool,  # noqa: FBT001 - numba has no named arguments
     node: int,
-) -> int:
-    """ABLE, or the verdict of the first rule between pods that keeps the pod off the node.
+) -> bool:
+    """Whether the rules between pods allow the pod on the node.
 
     A node without the label has no domain: spread and affinity keep pods off, anti-affinity does not."""
     for row in range(len(rules)):
@@ -103,35 +90,33 @@ def verdict_of_rules(
         domain = domains[key_of[counter], node]
         if domain < 0:
             if code <= SPREAD_OTHERS or code == AFFINITY:
-                return int(rules[row, VERDICT])
+                return False
         elif (
             not (code == AFFINITY and alone) and allowed(code, rules[row, BOUND], counts[first[counter] + domain]) <= 0
         ):
-            return int(rules[row, VERDICT])
-    return ABLE
+            return False
+    return True
 
 
 def filter_nodes(groups: Groups, kind: int, begin: int, most: int) -> tuple[int, int]:
-    """Writes the verdict on each node, and the nodes that are able, at most `most`, looking from node `begin` on.
+    """Writes the nodes that are able, at most `most`, looking from node `begin` on.
 
     Returns how many are able, and how many were looked at."""
     bins, counters, kinds, rows, scratch = groups
     domains, room, used, _ = bins
     key_of, first, counts = counters[0], counters[1], counters[6]
-    looks, spans, verdicts, able = kinds[0], rows[0], scratch[0], scratch[1]
+    looks, spans, able = kinds[0], rows[0], scratch[0]
     request, mask = kinds[1][looks[kind, FIT]], kinds[3][looks[kind, MASK]]
     rules = rows[1][spans[RULES, kind] : spans[RULES, kind + 1]]
     alone = set_bounds(rules, counters)
     found, nodes = 0, len(mask)
     for step in range(nodes):
         node = (begin + step) % nodes
-        verdict = mask[node]
-        if verdict == ABLE and not fits(room, used, node, request):
-            verdict = FULL
-        if verdict == ABLE and len(rules) > 0:
-            verdict = verdict_of_rules(rules, domains, key_of, first, counts, alone, node)
-        verdicts[node] = verdict
-        if verdict == ABLE:
+        if (
+            mask[node]
+            and fits(room, used, node, request)
+            and (len(rules) == 0 or rules_allow(rules, domains, key_of, first, counts, alone, node))
+        ):
             able[found] = node
             found += 1
             if found == most:
@@ -145,7 +130,7 @@ def score_nodes(groups: Groups, kind: int, found: int) -> None:
     domains, room, used, load = bins
     looks, requests, weights, _, avoided, liked = kinds
     spans, _, soft, attractions, _ = rows
-    _, every, totals, raw, seen = scratch
+    every, totals, raw, seen = scratch
     able = every[:found]
     for index in range(found):
         totals[able[index]] = 0
@@ -165,7 +150,7 @@ def schedule(groups: Groups, order: Numbers, lots: Numbers, most: int) -> None:
     """Binds a pod for each kind of the order's first row, one after the other. Writes its node to the second row, -1 for none.
 
     lots: by node; of equal scores the lowest lot wins. most: how many able nodes are looked for."""
-    able, totals = groups[4][1], groups[4][2]
+    able, totals = groups[4][0], groups[4][1]
     begin = 0
     for place in range(order.shape[1]):
         kind = order[0, place]
@@ -285,7 +270,7 @@ _PARTS = (
     (resources_fit, ("fits", "balance", "score_resources")),
 )
 _OWN = (
-    *("bind", "set_bounds", "verdict_of_rules", "filter_nodes", "score_nodes", "schedule", "take_back"),
+    *("bind", "set_bounds", "rules_allow", "filter_nodes", "score_nodes", "schedule", "take_back"),
     *("settle", "strain_of", "move", "next_seed", "worsen"),
 )
 
