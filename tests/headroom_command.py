@@ -56,6 +56,12 @@ def headroom(
         )
 
 
+def headroom_at(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """As on a machine of its own, whose home the folder is: it has no cluster but that of a file `kubeconfig` there."""
+    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(folder / "kubeconfig")}
+    return headroom(*words, folder=folder, environment={**own, **variables})
+
+
 def path_with_headroom() -> str:
     """A value of PATH for scripts: `headroom` is first on it, and then whatever else is installed."""
     _, folder = _server()

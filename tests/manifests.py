@@ -6,6 +6,9 @@ their names with `_` for `-`.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -52,6 +55,20 @@ def document(text: str) -> dict[str, Any]:
     """As one applies it to a cluster."""
     found: dict[str, Any] = yaml.safe_load(text)
     return found
+
+
+def snapshot_in(
+    folder: Path,
+    lists: Mapping[str, Iterable[Mapping[str, Any]]],
+    instance_types: Iterable[Mapping[str, Any]] | None = None,
+) -> str:
+    """A captured cluster with these objects, by plural, in a folder that is made for it; as `--cluster` takes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for plural, items in lists.items():
+        (folder / f"{plural}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items]}))
+    if instance_types is not None:
+        (folder / "instance_types.json").write_text(json.dumps([*instance_types]))
+    return f"snapshot:{folder}"
 
 
 def _document(version: str, kind: str, name: str, namespace: str, marks: dict[str, str]) -> str:

@@ -13,6 +13,7 @@ import pytest
 from reconciler.cluster.apply import InventoryParent
 from tests.headroom_command import headroom
 from tests.integration.git_repository import GitRepository
+from tests.manifests import snapshot_in
 from tests.unit.cli.two_folders import CATALOGUE, POOL, SHAPE, office
 
 SUNDAY = "2026-11-22T12:00:00Z"
@@ -37,8 +38,7 @@ class Repository(GitRepository):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.snapshot = folder / "snapshot"
-        self.snapshot.mkdir()
-        (self.snapshot / "instance_types.json").write_text(json.dumps(CATALOGUE))
+        snapshot_in(self.snapshot, {}, CATALOGUE)
 
     def branch(self, name: str, files: dict[str, str | None]) -> None:
         """A branch of main with these files written, or removed for None. Main is checked out afterwards."""
@@ -109,8 +109,7 @@ def test_a_removed_buffer_frees_its_nodes(repository: Repository) -> None:
         },
         "spec": {"podTemplateRef": {"name": "web"}, "replicas": 10},
     }
-    objects = {"apiVersion": "v1", "kind": "List", "items": [live]}
-    (repository.snapshot / "capacitybuffers.json").write_text(json.dumps(objects))
+    snapshot_in(repository.snapshot, {"capacitybuffers": [live]})
     repository.branch("change", {"web.yaml": None})
     changes = repository.changes("main..change")
     assert [(row["name"], row["before"], row["after"]) for row in changes["demands"]] == [("web", 10, None)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,9 +13,9 @@ from reconciler.model.errors import Invalid
 from reconciler.settings.settings import ProposalSettings, Settings, SnapshotSettings
 from reconciler.wiring import snapshot_publisher
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
-from tests import headroom_command
 from tests.fakes.clock import ManualClock
 from tests.fakes.played_cluster import PlayedCluster
+from tests.headroom_command import headroom_at
 from tests.integration.git_repository import GitRepository
 from tests.manifests import BY_DEPLOYMENT, buffer
 
@@ -98,8 +97,7 @@ def diff(folder: Path, *words: str, now: datetime = NOW) -> subprocess.Completed
 
 
 def headroom(folder: Path, *words: str, now: datetime = NOW) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder.parent)}
-    return headroom_command.headroom(*words, f"--now={now.isoformat()}", folder=folder, environment=environment)
+    return headroom_at(folder, *words, f"--now={now.isoformat()}", HOME=str(folder.parent))
 
 
 def test_a_snapshot_is_one_commit_that_is_replaced_only_when_the_cluster_differs(published: Published) -> None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from reconciler.cli.application import application
 from reconciler.model.buffers import Dialect
+from tests.manifests import snapshot_in
 
 Document = dict[str, Any]
 Case = Mapping[str, Any]
@@ -48,15 +49,10 @@ class World:
 
     def plan(self, dialect: Dialect, *words: str) -> Document:
         """What `headroom plan --output json` prints."""
-        snapshot, repository = self.folder / "cluster", self.folder / "repository"
-        for place in (snapshot, repository):
-            place.mkdir(exist_ok=True)
-        for plural, items in self.lists.items():
-            (snapshot / f"{plural}.json").write_text(
-                json.dumps({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
-            )
+        snapshot, repository = snapshot_in(self.folder / "cluster", self.lists), self.folder / "repository"
+        repository.mkdir(exist_ok=True)
         (repository / "documents.yaml").write_text(yaml.safe_dump_all(self.repository))
-        command = ["plan", "--repo", str(repository), "--cluster", f"snapshot:{snapshot}", "--now", NOW]
+        command = ["plan", "--repo", str(repository), "--cluster", snapshot, "--now", NOW]
         command += ["--dialect", str(dialect), "--output", "json", *words]
         done = CliRunner().invoke(application, command, catch_exceptions=False)
         assert done.stdout.startswith("{"), done.output

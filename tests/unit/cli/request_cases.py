@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 
 from tests.builders import manifest
+from tests.manifests import snapshot_in
 
 Case = Mapping[str, Any]
 Document = dict[str, Any]
@@ -54,11 +54,7 @@ class Snapshot:
 
     def write(self, folder: Path) -> str:
         """As `--cluster` takes it."""
-        folder.mkdir()
-        for plural, items in self._lists.items():
-            (folder / f"{plural}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-        (folder / "instance_types.json").write_text(json.dumps(self._types))
-        return f"snapshot:{folder}"
+        return snapshot_in(folder, self._lists, self._types)
 
     def add_cluster(self, cluster: Mapping[str, Any]) -> None:
         """Groups of nodes that may grow, each a NodePool with an instance type of its own, and nodes of no group."""

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from reconciler.cli.application import application
 from reconciler.model.timelines import UNBOUNDED
 from tests.fakes.embedded import Sandbox, node_claim, node_pool
+from tests.manifests import snapshot_in
 
 Case = Mapping[str, Any]
 Document = dict[str, Any]
@@ -60,12 +61,8 @@ def repository(folder: Path, *documents: Document) -> str:
 
 def snapshot(folder: Path, **lists: list[Document]) -> str:
     """A captured cluster; nothing of it is in a repository."""
-    place = folder / "cluster"
-    place.mkdir()
-    for plural, items in lists.items():
-        (place / f"{plural}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     (folder / "empty").mkdir()
-    return f"snapshot:{place}"
+    return snapshot_in(folder / "cluster", lists)
 
 
 @cases("allowed")

@@ -16,6 +16,7 @@ from reconciler.model.errors import Invalid
 from reconciler.zone_data import time_zone
 from tests.builders import manifest
 from tests.fakes.embedded import node_pool
+from tests.manifests import snapshot_in
 
 NOON = "2026-11-20T12:00:00Z"
 OFFICE = {"nodes": "0", "reasons": ["Drifted"], "schedule": "0 9 * * mon-fri", "duration": "8h"}
@@ -70,11 +71,8 @@ def test_a_span_has_a_row_for_as_long_as_nothing_changes(repository: Path) -> No
 
 
 def test_pools_are_the_repositorys_and_then_the_clusters_own(repository: Path, tmp_path: Path) -> None:
-    cluster = tmp_path / "cluster"
-    cluster.mkdir()
-    own, general, batch = node_pool("own"), node_pool("general"), node_pool("batch")
-    (cluster / "nodepools.json").write_text(json.dumps({"kind": "List", "items": [own, general, batch]}))
-    words = ("--repo", str(repository), "--cluster", f"snapshot:{cluster}", "--now", NOON)
+    cluster = snapshot_in(tmp_path / "cluster", {"nodepools": map(node_pool, ("own", "general", "batch"))})
+    words = ("--repo", str(repository), "--cluster", cluster, "--now", NOON)
     assert {row["nodePool"]: row["budget"] for row in rows(*words) if row["reason"] == "Empty"} == {
         "batch": 3,
         "general": 0,

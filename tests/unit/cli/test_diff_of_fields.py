@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.builders import manifest
 from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, Folders, node
 
 START = {"pool.yaml": POOL, "shape.yaml": SHAPE}
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
 
 
 def found(folders: Folders, code: str, after: dict[str, str], before: dict[str, str]) -> tuple[str, int, str]:

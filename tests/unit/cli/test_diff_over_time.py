@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from tests.manifests import document, schedule
 from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer
 
 NAME = "CapacityBuffer/shop/web"
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
 
 
 def office(count: int, *, since: int = 13, until: int = 14, otherwise: int = 2) -> str:

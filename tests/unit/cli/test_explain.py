@@ -61,11 +61,6 @@ FOLLOWING = START | {
 }
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
-
-
 def test_what_a_schedule_asks_for_later_is_in_the_cost(folders: Folders) -> None:
     """It was the price of a Sunday, times 730 hours."""
     over = folders.plan(FOLLOWING, "--cost")["cost"]["over30Days"]

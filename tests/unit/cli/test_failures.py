@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import unicodedata
@@ -14,49 +15,96 @@ from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
 from reconciler.cli.application import application
-from tests import headroom_command
+from tests.headroom_command import headroom_at
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def headroom(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    base = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "KUBECONFIG": str(folder / "kubeconfig")}
-    return headroom_command.headroom(*words, folder=folder, environment=base)
+EMBEDDED = ("--cluster", "embedded")
+FOLDERS = ("diff", "before", "after", *EMBEDDED)
+NO_CLUSTER = "there is no cluster here"
+REFUSED: list[tuple[tuple[str, ...], int, str]] = [
+    # Words that mean nothing.
+    (("polish",), 2, "There is no command 'polish'"),
+    (("valdate",), 2, "Did you mean 'validate'?"),
+    (("plan", "--no-such-flag"), 2, "--no-such-flag"),
+    (("plan", "--detailed-exitcode", "--no-such-flag"), 1, "--no-such-flag"),
+    (("apply", "--no-such-flag"), 2, "--no-such-flag"),
+    (("validate", "--output", "xml"), 2, "xml"),
+    (("validate", "before", "--path", "before"), 2, "give one of them"),
+    (("schema", "plan.v9"), 2, "plan.v9"),
+    (("crd", "NodePool"), 2, "'provisioningrequest'"),
+    (("diff", "main"), 2, "'main' is not BASE..HEAD"),
+    # A cluster that is none, cannot be written, or is not there.
+    (("plan", "--cluster", "moon"), 2, "moon"),
+    (("plan", "--detailed-exitcode", "--cluster", "moon"), 1, "moon"),
+    (("apply", "--cluster", "moon"), 2, "moon"),
+    (("release", "--all", "--cluster", "moon"), 2, "moon"),
+    (("snapshot", "-o", "x", "--cluster", "moon"), 2, "moon"),
+    (("explain", "x", "--cluster", "snapshot:nowhere"), 2, "nowhere"),
+    (("run", "--cluster", "snapshot:x"), 2, "A snapshot is read-only"),
+    (("apply", "--yes", "--cluster", "snapshot:nowhere"), 2, "snapshot:nowhere is read-only"),
+    (("plan",), 2, f"{NO_CLUSTER}: not inside one, and no kubeconfig with a current context name one with --cluster"),
+    (("plan", "--detailed-exitcode"), 1, NO_CLUSTER),
+    (("diff", "before", "after"), 2, NO_CLUSTER),
+    (("apply",), 1, NO_CLUSTER),
+    (("budgets",), 1, NO_CLUSTER),
+    (("explain", "web"), 1, NO_CLUSTER),
+    (("snapshot", "-o", "cluster"), 1, NO_CLUSTER),
+    (("release", "--all"), 1, NO_CLUSTER),
+    (("run",), 1, NO_CLUSTER),
+    # A path that does not exist, or is a pipe that nobody writes into.
+    (("validate", "--path", "nowhere"), 2, "nowhere"),
+    (("schedule", "nowhere"), 2, "nowhere"),
+    (("schedule", "--path", "nowhere"), 2, "nowhere"),
+    (("schedule", "--repo", "nowhere"), 2, "nowhere"),
+    (("budgets", "--config", "nowhere.yaml"), 2, "nowhere.yaml"),
+    (("budgets", "--nodes", "3", "--path", "nowhere"), 2, "nowhere"),
+    (("budgets", "--nodes", "3", "--repo", "nowhere"), 2, "nowhere"),
+    (("plan", *EMBEDDED, "--path", "nowhere"), 2, "nowhere"),
+    (("explain", "CapacityBuffer/shop/web", *EMBEDDED, "--repo", "nowhere"), 2, "nowhere"),
+    (("apply", "--yes", *EMBEDDED, "--repo", "nowhere"), 2, "nowhere"),
+    (("diff", "main..", *EMBEDDED, "--repo", "nowhere"), 2, "nowhere"),
+    (("run", *EMBEDDED, "--repo", "nowhere"), 2, "nowhere"),
+    (("validate", "pipe"), 2, "cannot be read (it is a named pipe)"),
+    (("plan", "--config", "pipe"), 2, "cannot be read (it is a named pipe)"),
+    (("schedule", "pipe"), 2, "cannot be read (it is a named pipe)"),
+    (("plan", *EMBEDDED, "--repo", "http://[::1"), 2, "the repository's URL cannot be read"),
+    # An address, a time or a name that there cannot be.
+    *((("status", "--address", address), 2, f"headroom: {address!r} has no port that a daemon could listen on")
+      for address in ("127.0.0.1:99999", "127.0.0.1:http", "localhost:0", "127.0.0.1:")),
+    (("status", "--address", "127.0.0.1:1"), 1, "headroom: no daemon answers at 127.0.0.1:1 (Connection refused)"),
+    *((("plan", "--now", now), 2, "is not within the years 1000 to 9000")
+      for now in ("9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "9990-01-01T00:00:00Z", "0999-12-31T00:00:00Z")),
+    *((("init", "capacity", "--name", name), 2, "is not a valid cluster name")
+      for name in ("../x", "", "West", "a/b", "-a", "a" * 64)),
+    # Flags of posting that would say nothing, and what is not known of the forge.
+    ((*FOLDERS, "--post-mode", "new"), 2, "--post-mode does nothing without --post"),
+    ((*FOLDERS, "--skip-no-diff", "--pull-request", "7"), 2, "--pull-request, --skip-no-diff do nothing without --post"),
+    ((*FOLDERS, "--post", "github", "--pull-request", "0"), 2, "0 is not in the range x>=1"),
+    ((*FOLDERS, "--repo", "before"), 2, "--repo says nothing where two folders are compared"),
+    ((*FOLDERS, "--post", "github"), 2, "in the CI of a pull request GITHUB_EVENT_PATH or GITHUB_REF has it"),
+    ((*FOLDERS, "--post", "gitlab"), 2, "CI_MERGE_REQUEST_IID has it"),
+    ((*FOLDERS, "--post", "github", "--pull-request", "7"), 2, "set it, or HEADROOM_FORGE_REPOSITORY, to OWNER/NAME"),
+    ((*FOLDERS, "--post", "gitlab", "--pull-request", "7"), 2, "in CI CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID has it"),
+    (("diff", "main..more", *EMBEDDED), 2, "is in no Git repository, so it has no revisions name a Git repository with --repo,"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (("plan", "--cluster", "moon"), 2),
-        (("plan", "--detailed-exitcode", "--cluster", "moon"), 1),
-        (("plan", "--no-such-flag"), 2),
-        (("plan", "--detailed-exitcode", "--no-such-flag"), 1),
-        (("diff", "main"), 2),
-        (("apply", "--cluster", "moon"), 2),
-        (("release", "--all", "--cluster", "moon"), 2),
-        (("explain", "x", "--cluster", "snapshot:nowhere"), 2),
-        (("snapshot", "-o", "x", "--cluster", "moon"), 2),
-        (("schedule", "--repo", "nowhere"), 2),
-        (("budgets", "--config", "nowhere.yaml"), 2),
-        (("apply", "--no-such-flag"), 2),
-        (("validate", "--output", "xml"), 2),
-        (("run", "--cluster", "snapshot:x"), 2),
-        (("polish",), 2),
-        (("schema", "plan.v9"), 2),
-    ],
-)
-def test_failures_exit_as_the_contract_says_and_never_show_a_traceback(words: tuple[str, ...], code: int) -> None:
-    done = headroom(*words)
+@pytest.mark.parametrize(("words", "code", "told"), REFUSED, ids=[" ".join(words) for words, _, _ in REFUSED])
+def test_what_cannot_be_done_exits_as_help_states_and_says_why(
+    tmp_path: Path, words: tuple[str, ...], code: int, told: str
+) -> None:
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    there = sorted(tmp_path.iterdir())
+    done = headroom_at(tmp_path, *words, HEADROOM_FORGE_TOKEN="of-the-workflow")
     assert done.returncode == code, done.stderr
-    assert done.stdout == ""
+    assert told in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
-
-
-def test_without_a_cluster_the_choices_are_named() -> None:
-    done = headroom("plan", folder=ROOT / "docs")
-    assert done.returncode == 2
-    assert "snapshot:PATH" in done.stderr
-    assert "embedded" in done.stderr
+    assert done.stdout == ""
+    assert sorted(tmp_path.iterdir()) == there
 
 
 KUBECONFIG = """
@@ -72,50 +120,25 @@ def test_an_api_server_that_does_not_answer_is_told_without_a_revision(tmp_path:
     for folder in ("before", "after"):
         (tmp_path / folder).mkdir()
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
-    said = headroom(*words, folder=tmp_path).stderr.splitlines()
+    said = headroom_at(tmp_path, *words).stderr.splitlines()
     assert "headroom: https://127.0.0.1:1 does not answer: Connection refused" in said
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (("plan",), 2),
-        (("plan", "--detailed-exitcode"), 1),
-        (("diff", "before", "after"), 2),
-        (("apply",), 1),
-        (("budgets",), 1),
-        (("explain", "web"), 1),
-        (("snapshot", "-o", "cluster"), 1),
-        (("release", "--all"), 1),
-        (("run",), 1),
-    ],
-)
-def test_without_a_cluster_every_command_exits_by_the_rule_that_help_states(
-    tmp_path: Path, words: tuple[str, ...], code: int
-) -> None:
-    for folder in ("before", "after"):
-        (tmp_path / folder).mkdir()
-    done = headroom(*words, folder=tmp_path)
-    assert done.returncode == code
-    assert "there is no cluster here" in done.stderr
-    stated = headroom("--help").stdout
-    assert "plan, diff   0 no change, 1 changes, 2 any error" in stated
-    assert "all others   0 done, 1 a failure, 2 wrong usage" in stated
-
-
 def test_what_git_could_not_do_is_told_once(tmp_path: Path) -> None:
-    said = headroom("plan", "--repo", "https://127.0.0.1:1/x.git", "--cluster", "embedded").stderr.splitlines()
+    said = headroom_at(
+        tmp_path, "plan", "--repo", "https://127.0.0.1:1/x.git", "--cluster", "embedded"
+    ).stderr.splitlines()
     assert said[0].startswith("headroom: cannot read https://127.0.0.1:1/x.git: Failed to connect to 127.0.0.1 port 1 ")
     assert said[1:] == ["  check the address and the network; the daemon tries again by itself"]
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    said = headroom("plan", "--revision", "v2", "--cluster", "embedded", folder=tmp_path).stderr.splitlines()
+    said = headroom_at(tmp_path, "plan", "--revision", "v2", "--cluster", "embedded").stderr.splitlines()
     assert said[0].endswith(" has no revision 'v2'")
     assert [line.partition(",")[0] for line in said[1:]] == ["  name a branch"]
 
 
-def test_what_a_url_says_in_its_query_is_not_shown() -> None:
-    done = headroom(
-        "plan", "--cluster", "embedded", "--repo", "https://anna:word@localhost:1/x.git?key=SECRET&token=s3"
+def test_what_a_url_says_in_its_query_is_not_shown(tmp_path: Path) -> None:
+    done = headroom_at(
+        tmp_path, "plan", "--cluster", "embedded", "--repo", "https://anna:word@localhost:1/x.git?key=SECRET&token=s3"
     )
     assert "localhost:1/x.git?key=***&token=***" in done.stderr
     assert not {"SECRET", "s3", "word"} & set(re.findall(r"\w+", done.stderr))

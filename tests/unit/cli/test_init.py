@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,46 +10,38 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import headroom_command
 from tests.fakes.embedded import workload
 from tests.fakes.forge_server import ForgeServer
 from tests.fakes.gitlab_api import GitLabState
+from tests.headroom_command import headroom_at, path_with_headroom
+from tests.manifests import snapshot_in
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def headroom(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    base = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(folder / "none")}
-    return headroom_command.headroom(*words, folder=folder, environment={**base, **environment})
-
-
 def snapshot(folder: Path, *workloads: dict[str, Any], pools: bool = True) -> str:
     """A snapshot with a NodePool and these workloads; what `--cluster` calls it."""
-    kept = folder / "kept"
-    kept.mkdir()
     scaffolded = yaml.safe_load((ROOT / "config" / "scaffold" / "nodepools.yaml").read_text())
-    for name, items in (("workloads", list(workloads)), ("nodepools", [scaffolded] if pools else [])):
-        (kept / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-    (kept / "namespaces.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace]}))
-    shutil.copy(ROOT / "examples-repo" / "snapshots" / "staging" / "instance_types.json", kept)
-    return f"snapshot:{kept}"
+    lists = {"workloads": workloads, "nodepools": [scaffolded] if pools else [], "namespaces": [namespace]}
+    types = (ROOT / "examples-repo" / "snapshots" / "staging" / "instance_types.json").read_text()
+    return snapshot_in(folder / "kept", lists, json.loads(types))
 
 
 def test_the_first_plan_shows_a_node_and_its_price_for_the_largest_deployment(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, workload("checkout", replicas=40, cpu="1"))
-    made = headroom(tmp_path, "init", "capacity", "--cluster", cluster, "--forge", "none")
+    made = headroom_at(tmp_path, "init", "capacity", "--cluster", cluster, "--forge", "none")
     assert made.returncode == 0, made.stderr
     assert "The buffer is for Deployment/shop/checkout, the largest Deployment without one." in made.stdout
     plan = next(line.strip() for line in made.stdout.splitlines() if line.startswith("  headroom plan "))
-    done = headroom(tmp_path / "capacity", *plan.split()[1:])
+    done = headroom_at(tmp_path / "capacity", *plan.split()[1:])
     assert done.returncode == 1, done.stderr
     assert "CapacityBuffer/shop/checkout: 8 chunks, 8 on new nodes" in done.stdout
     assert "/h\n      NodePool general, for " in done.stdout
 
 
 def test_without_anything_to_buffer_or_to_make_nodes_with_it_says_so(tmp_path: Path) -> None:
-    made = headroom(tmp_path, "init", "capacity", "--cluster", snapshot(tmp_path, pools=False), "--forge", "none")
+    made = headroom_at(tmp_path, "init", "capacity", "--cluster", snapshot(tmp_path, pools=False), "--forge", "none")
     assert made.returncode == 0, made.stderr
     assert "the cluster has no NodePool" in made.stderr
     assert "the cluster has no Deployment to buffer" in made.stderr
@@ -68,8 +58,7 @@ def test_a_cluster_that_cannot_be_reached_is_told_of_and_the_example_is_written(
         "users": [{"name": "me", "user": {}}],
     }
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    reached = {"KUBECONFIG": str(tmp_path / "kubeconfig")}
-    made = headroom(tmp_path, "init", "capacity", **reached)
+    made = headroom_at(tmp_path, "init", "capacity")
     assert made.returncode == 0, made.stderr
     assert "the cluster cannot be read (" in made.stderr
     assert "the buffer is an example for the embedded one" in made.stderr
@@ -78,7 +67,7 @@ def test_a_cluster_that_cannot_be_reached_is_told_of_and_the_example_is_written(
 
 
 def test_a_cluster_that_was_named_must_be_there(tmp_path: Path) -> None:
-    made = headroom(tmp_path, "init", "capacity", "--cluster", "snapshot:nowhere")
+    made = headroom_at(tmp_path, "init", "capacity", "--cluster", "snapshot:nowhere")
     assert made.returncode == 2
     assert "nowhere" in made.stderr
     assert list(tmp_path.iterdir()) == []
@@ -97,7 +86,7 @@ def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
 ) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     git(tmp_path, "remote", "add", "origin", remote)
-    made = headroom(tmp_path, "init")
+    made = headroom_at(tmp_path, "init")
     assert made.returncode == 0, made.stderr
     assert "CI" not in made.stderr
     git(tmp_path, "add", ".")
@@ -114,7 +103,7 @@ def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
     state.requests[0]["sha"] = head
     with ForgeServer("/api", "Bearer of-the-job", state.endpoints) as forge:
         environment = {
-            "PATH": headroom_command.path_with_headroom(),
+            "PATH": path_with_headroom(),
             "HOME": str(tmp_path),
             "GITHUB_BASE_REF": "main",
             "GITHUB_STEP_SUMMARY": "/dev/stdout",
@@ -159,12 +148,12 @@ def git(folder: Path, *words: str) -> str:
 
 
 def test_without_a_remote_it_says_how_to_get_a_ci_file(tmp_path: Path) -> None:
-    made = headroom(tmp_path, "init", "capacity")
+    made = headroom_at(tmp_path, "init", "capacity")
     assert "no CI file: the folder has no remote origin; --forge github, gitlab or gitea writes one" in made.stderr
     assert "there is no cluster here" in made.stderr
-    named = headroom(tmp_path, "init", "other", "--forge", "gitlab")
+    named = headroom_at(tmp_path, "init", "other", "--forge", "gitlab")
     assert "no CI file" not in named.stderr
     assert (tmp_path / "other" / ".gitlab-ci.yml").exists()
     git(tmp_path, "init", "--quiet", "third")
     git(tmp_path / "third", "remote", "add", "origin", "git@git.example.com:platform/capacity.git")
-    assert "its remote origin names no forge that is known" in headroom(tmp_path, "init", "third").stderr
+    assert "its remote origin names no forge that is known" in headroom_at(tmp_path, "init", "third").stderr

@@ -1,19 +1,17 @@
-"""`diff --post` as a person meets it: the report is printed whatever the forge says, and flags that say nothing are refused."""
+"""`diff --post` as a person meets it: the report is printed whatever the forge says."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests import headroom_command
 from tests.fakes.forge_server import Fault, ForgeServer
 from tests.fakes.github_api import GitHubState
+from tests.headroom_command import headroom_at
 
 ROOT = Path(__file__).resolve().parents[3]
 SCAFFOLD = ROOT / "config" / "scaffold"
@@ -38,11 +36,6 @@ def forge() -> Iterator[ForgeServer]:
         yield server
 
 
-def diff(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    base = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    return headroom_command.headroom("diff", *words, folder=folder, environment={**base, **environment})
-
-
 def on(forge: ForgeServer) -> dict[str, str]:
     return {"GITHUB_API_URL": forge.url, "GITHUB_REPOSITORY": "example/capacity", "GITHUB_TOKEN": TOKEN}
 
@@ -61,7 +54,7 @@ def test_the_report_is_printed_also_where_the_forge_refuses_to_be_asked(
     forge.faults = [fault]
     timings = folder / "timings.json"
     bounds = ("--max-new-nodes", "0", "--timings", str(timings))
-    done = diff(folder, *FOLDERS, *POST, *bounds, "--output", "markdown", **on(forge))
+    done = headroom_at(folder, "diff", *FOLDERS, *POST, *bounds, "--output", "markdown", **on(forge))
     assert done.returncode == 2
     assert "CapacityBuffer/default/web" in done.stdout
     assert "headroom: nothing was posted on GitHub pull request 7\nheadroom: GitHub " in done.stderr
@@ -97,7 +90,9 @@ def test_what_a_token_may_not_do_is_told_and_a_part_of_it_fails(
     repository = {"repo": {"full_name": "example/capacity"}}
     event = {"pull_request": {"number": 7, "head": {"sha": f"{7:040x}", **repository}, "base": repository}}
     (folder / "event.json").write_text(json.dumps(event))
-    done = diff(folder, *FOLDERS, "--post", "github", **on(forge), GITHUB_EVENT_PATH=str(folder / "event.json"))
+    done = headroom_at(
+        folder, "diff", *FOLDERS, "--post", "github", **on(forge), GITHUB_EVENT_PATH=str(folder / "event.json")
+    )
     assert (done.returncode, words in done.stderr) == (code, True), done.stderr
 
 
@@ -108,46 +103,6 @@ def test_a_forge_that_cannot_tell_whose_it_is_renders_no_templates_of_the_head(
     template = folder / "after" / "templates" / "nodeclaim.yaml.j2"
     template.parent.mkdir()
     template.write_text("{{ 1 / 0 }}\n")
-    done = diff(folder, *FOLDERS, *POST, **on(forge))
+    done = headroom_at(folder, "diff", *FOLDERS, *POST, **on(forge))
     assert "template-failed" not in done.stdout
-    assert "template-failed" in diff(folder, *FOLDERS).stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--post-mode", "new"), "--post-mode does nothing without --post"),
-        (("--skip-no-diff", "--pull-request", "7"), "--pull-request, --skip-no-diff do nothing without --post"),
-        (("--post", "github", "--pull-request", "0"), "0 is not in the range x>=1"),
-        (("--repo", "before"), "--repo says nothing where two folders are compared"),
-    ],
-)
-def test_a_flag_that_would_say_nothing_is_wrong_usage(folder: Path, words: tuple[str, ...], told: str) -> None:
-    done = diff(folder, *FOLDERS, *words)
-    assert done.returncode == 2
-    assert told in " ".join(done.stderr.split())
-    assert done.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("kind", "words", "told"),
-    [
-        ("github", (), "in the CI of a pull request GITHUB_EVENT_PATH or GITHUB_REF has it"),
-        ("gitlab", (), "CI_MERGE_REQUEST_IID has it"),
-        ("github", ("--pull-request", "7"), "set it, or HEADROOM_FORGE_REPOSITORY, to OWNER/NAME"),
-        ("gitlab", ("--pull-request", "7"), "in CI CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID has it"),
-    ],
-)
-def test_what_is_not_known_of_the_forge_is_told_with_where_it_was_looked_for(
-    folder: Path, kind: str, words: tuple[str, ...], told: str
-) -> None:
-    done = diff(folder, *FOLDERS, "--post", kind, *words, HEADROOM_FORGE_TOKEN=TOKEN)
-    assert done.returncode == 2
-    assert told in done.stderr
-
-
-def test_folders_and_revisions_outside_of_a_repository_are_told_by_the_flags_of_their_command(folder: Path) -> None:
-    done = diff(folder, "main..more", "--cluster", "embedded")
-    assert done.returncode == 2
-    assert "is in no Git repository" in done.stderr
-    assert "name a Git repository with --repo, or compare two folders" in done.stderr
+    assert "template-failed" in headroom_at(folder, "diff", *FOLDERS).stdout

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.forge.forges import is_of_a_fork
-from tests import headroom_command
+from tests.headroom_command import headroom_at
 
 ROOT = Path(__file__).resolve().parents[3]
 CLAIM = (ROOT / "templates" / "nodeclaim.yaml.j2").read_text()
@@ -24,20 +24,16 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path / "repository"
 
 
-def headroom(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return headroom_command.headroom(*words, folder=folder, environment={"PATH": "/usr/bin:/bin", "HOME": str(folder)})
-
-
 def plan(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     cluster = f"embedded:{folder / 'snapshots' / 'production'}"
-    return headroom(
+    return headroom_at(
         folder, "plan", "--path", "clusters/production", "--cluster", cluster, "--now", "2026-11-21T07:30:00Z", *flags
     )
 
 
 def test_validate_names_the_line_of_a_broken_template(repository: Path) -> None:
     (repository / "templates" / "nodeclaim.yaml.j2").write_text(CLAIM.replace("labels | json", "lables | json"))
-    done = headroom(repository, "validate", "--output", "json")
+    done = headroom_at(repository, "validate", "--output", "json")
     (finding,) = (item for item in json.loads(done.stdout)["findings"] if item["code"] == "template-failed")
     assert (finding["file"], finding["line"]) == ("templates/nodeclaim.yaml.j2", 6)
     assert "'lables' is undefined" in finding["message"]
@@ -66,7 +62,7 @@ def test_validate_reads_below_path_what_the_daemon_reads(repository: Path) -> No
     (repository / "templates" / "nodeclaim.yaml.j2").write_text("{{ 1 / 0 }}")
     (repository / "clusters" / "production" / "draft.yaml").write_text("a: [")
     (repository / ".sourceignore").write_text("draft.yaml\n")
-    done = headroom(repository, "validate", "--path", "clusters/production")
+    done = headroom_at(repository, "validate", "--path", "clusters/production")
     assert "  templates/nodeclaim.yaml.j2:1:1: error: template nodeclaim.yaml.j2 (from the repository)" in done.stdout
     assert "draft.yaml" not in done.stdout
     assert (done.returncode, " 1 error, " in done.stdout) == (1, True)

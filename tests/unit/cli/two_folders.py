@@ -11,7 +11,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
-from tests.manifests import pod_template, schedule
+from tests.manifests import pod_template, schedule, snapshot_in
 
 Document = dict[str, Any]
 NOW = "2026-11-22T12:00:00Z"
@@ -104,15 +104,9 @@ class Folders:
     lists: dict[str, list[Document]] = field(default_factory=dict)
     catalog: list[Document] = field(default_factory=lambda: CATALOGUE)
 
-    def snapshot(self) -> Path:
+    def snapshot(self) -> str:
         """The cluster as it is now."""
-        snapshot = self.root / "snapshot"
-        snapshot.mkdir(exist_ok=True)
-        (snapshot / "instance_types.json").write_text(json.dumps(self.catalog))
-        for plural, items in self.lists.items():
-            document = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
-            (snapshot / f"{plural}.json").write_text(json.dumps(document))
-        return snapshot
+        return snapshot_in(self.root / "snapshot", self.lists, self.catalog)
 
     def written(self, name: str, files: Mapping[str, str]) -> str:
         (self.root / name).mkdir(exist_ok=True)
@@ -128,7 +122,7 @@ class Folders:
         return found
 
     def plan_text(self, files: Mapping[str, str], *words: str) -> str:
-        where = ("--repo", self.written("planned", files), f"--cluster=snapshot:{self.snapshot()}", f"--now={NOW}")
+        where = ("--repo", self.written("planned", files), f"--cluster={self.snapshot()}", f"--now={NOW}")
         done = CliRunner().invoke(application, ["plan", *where, *words], standalone_mode=False)
         assert done.return_value in {0, 1}, done.output
         return done.stdout
@@ -138,7 +132,7 @@ class Folders:
         sides = (self.written("before", before), self.written("after", after))
         return CliRunner().invoke(
             application,
-            ["diff", *sides, f"--cluster=snapshot:{snapshot}", f"--now={now}", *words],
+            ["diff", *sides, f"--cluster={snapshot}", f"--now={now}", *words],
             standalone_mode=False,
         )
 
