@@ -10,7 +10,6 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 from typing import Any
@@ -39,29 +38,62 @@ def parse_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), number
 
 
-Bounds = tuple[float, int, int]
-"""Seconds that a connection may last; connections open at once; answers under way that may take long."""
+class Listener(ThreadingHTTPServer):
+    """A threaded HTTP server, in a thread of its own, that clients cannot exhaust. One request for each connection.
 
-
-class BoundedServer(ThreadingHTTPServer):
-    """A threaded HTTP server that clients cannot exhaust. One request for each connection."""
+    address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. handler: of its requests. deadline:
+    seconds that a connection may last. most_connections: open at once. most_answers: under way at once, of those that may take long.
+    Raises `Invalid` when it cannot listen there; `hint` then says what to do.
+    """
 
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
     request_queue_size = MOST_WAITING
+    name: str
+    hint: str
 
     def __init__(
-        self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler], bounds: Bounds
+        self,
+        address: str,
+        handler: type[_Handler],
+        *,
+        deadline: float,
+        most_connections: int,
+        most_answers: int,
     ) -> None:
-        self._deadline, self._most, pages = bounds
-        self.slots = threading.BoundedSemaphore(pages)
+        self._deadline, self._most = deadline, most_connections
+        self.slots = threading.BoundedSemaphore(most_answers)
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}
         # Connections whose request is not read yet, in the order of arrival.
         self._asking: dict[socket.socket, None] = {}
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
+        place = parse_address(address)
+        self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        try:
+            super().__init__(place, handler)
+        except OSError as error:
+            raise Invalid(f"cannot listen on {address}: {error.strerror or error}", hint=self.hint) from error
+        self._thread = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.1}, name=self.name, daemon=True
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it listens, with the port it got."""
+        host, port = self.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops at once; answers under way are cut off."""
+        if self._thread.is_alive():
+            self.shutdown()
+            self._thread.join()
+        self._cut_off(everything=True)
+        self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
@@ -94,9 +126,9 @@ class BoundedServer(ThreadingHTTPServer):
 
     def service_actions(self) -> None:
         """Called by serve_forever ten times a second."""
-        self.cut_off(everything=False)
+        self._cut_off(everything=False)
 
-    def cut_off(self, *, everything: bool) -> None:
+    def _cut_off(self, *, everything: bool) -> None:
         """Ends the connections that have lasted too long; their threads notice and close them."""
         now = monotonic()
         with self._lock:
@@ -107,87 +139,6 @@ class BoundedServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Prints nothing about a client that disconnected."""
-
-
-class Listener:
-    """address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. handler: makes the handler of a request.
-    name: of the thread.
-
-    hint: what to do when it cannot listen there, which raises `Invalid`.
-    """
-
-    def __init__(
-        self,
-        address: str,
-        handler: Callable[..., BaseHTTPRequestHandler],
-        bounds: Bounds,
-        *,
-        name: str,
-        hint: str,
-    ) -> None:
-        place = parse_address(address)
-        try:
-            self._server = BoundedServer(place, handler, bounds)
-        except OSError as error:
-            raise Invalid(f"cannot listen on {address}: {error.strerror or error}", hint=hint) from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name=name, daemon=True
-        )
-
-    @property
-    def address(self) -> str:
-        """Where it listens, with the port it got."""
-        host, port = self._server.server_address[:2]
-        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stops at once; answers under way are cut off."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join()
-        self._server.cut_off(everything=True)
-        self._server.server_close()
-
-
-class PageServer(Listener):
-    """address: as for `Listener`.
-
-    probes: pages that answer at once, whatever else goes on. find: gives the page of a path that is none of `pages`, such as a buffer's,
-    or None. hosts: more names that a request may be for. Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
-    """
-
-    def __init__(
-        self,
-        address: str,
-        pages: Mapping[str, Page],
-        *,
-        probes: Mapping[str, Page] | None = None,
-        find: Callable[[str], Page | None] = lambda _path: None,
-        hosts: Collection[str] = (),
-        deadline: float = DEADLINE,
-        most_connections: int = MOST_CONNECTIONS,
-        most_pages: int = MOST_PAGES,
-    ) -> None:
-        self.pages, self.probes, self.find, self.hosts = dict(pages), dict(probes or {}), find, frozenset(hosts)
-        super().__init__(
-            address,
-            partial(_PageHandler, self),
-            (deadline, most_connections, most_pages),
-            name="web",
-            hint="set `listen`, or HEADROOM_LISTEN, to a free address of this machine, such as 127.0.0.1:0",
-        )
-
-    def page(self, path: str) -> Response:
-        """The page of a path; 404 for a path without one."""
-        page = self.pages.get(path) or self.find(path)
-        if page is None:
-            more = ", and those of objects that / links to" if "/" in self.pages else ""
-            words = f"the pages are {', '.join(sorted({*self.pages, *self.probes}))}{more}\n"
-            return Response(words.encode(), status=404)
-        return page()
 
 
 def _response(page: Page) -> Response:
@@ -204,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "headroom"
     sys_version = ""
     allowed: str
-    server: BoundedServer
+    server: Listener
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """For another method, and for what is no HTTP at all: one line instead of the library's page."""
@@ -240,14 +191,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _PageHandler(_Handler):
     allowed = "GET, HEAD"
-
-    def __init__(self, site: PageServer, *request: Any) -> None:
-        self._site = site
-        super().__init__(*request)
+    server: PageServer
 
     def do_GET(self) -> None:
-        path, site = self.path.partition("?")[0], self._site
-        self.server.has_asked(self.request)
+        path, site = self.path.partition("?")[0], self.server
+        site.has_asked(self.request)
         strange = [host for host in self.headers.get_all("Host", []) if not is_known_host(host, site.hosts)]
         if strange:
             self.say(
@@ -257,15 +205,49 @@ class _PageHandler(_Handler):
             )
         elif path in site.probes:
             self.answer(_response(site.probes[path]))
-        elif not self.server.slots.acquire(blocking=False):
+        elif not site.slots.acquire(blocking=False):
             self.say(503, "too many pages are asked for at once")
         else:
             try:
                 self.answer(_response(lambda: site.page(path)))
             finally:
-                self.server.slots.release()
+                site.slots.release()
 
     do_HEAD = do_GET  # noqa: N815 - the name is the standard library's
+
+
+class PageServer(Listener):
+    """probes: pages that answer at once, whatever else goes on. find: gives the page of a path that is none of `pages`, such as a
+    buffer's, or None. hosts: more names that a request may be for. Pages are called from several threads at once."""
+
+    name = "web"
+    hint = "set `listen`, or HEADROOM_LISTEN, to a free address of this machine, such as 127.0.0.1:0"
+
+    def __init__(
+        self,
+        address: str,
+        pages: Mapping[str, Page],
+        *,
+        probes: Mapping[str, Page] | None = None,
+        find: Callable[[str], Page | None] = lambda _path: None,
+        hosts: Collection[str] = (),
+        deadline: float = DEADLINE,
+        most_connections: int = MOST_CONNECTIONS,
+        most_pages: int = MOST_PAGES,
+    ) -> None:
+        self.pages, self.probes, self.find, self.hosts = dict(pages), dict(probes or {}), find, frozenset(hosts)
+        super().__init__(
+            address, _PageHandler, deadline=deadline, most_connections=most_connections, most_answers=most_pages
+        )
+
+    def page(self, path: str) -> Response:
+        """The page of a path; 404 for a path without one."""
+        page = self.pages.get(path) or self.find(path)
+        if page is None:
+            more = ", and those of objects that / links to" if "/" in self.pages else ""
+            words = f"the pages are {', '.join(sorted({*self.pages, *self.probes}))}{more}\n"
+            return Response(words.encode(), status=404)
+        return page()
 
 
 PATH = "/webhook"
@@ -285,25 +267,9 @@ _WORDS = {
 }
 
 
-class WebhookServer(Listener):
-    """address: as for `Listener`. take: decides about each; it must answer at once and is called from several threads."""
-
-    def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
-        super().__init__(
-            address,
-            partial(_WebhookHandler, take),
-            (deadline, _MOST_CONNECTIONS, _MOST_BODIES),
-            name="webhooks",
-            hint="set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081",
-        )
-
-
 class _WebhookHandler(_Handler):
     allowed = "POST"
-
-    def __init__(self, take: Take, *request: Any) -> None:
-        self._take = take
-        super().__init__(*request)
+    server: WebhookServer
 
     def do_POST(self) -> None:
         if self.path.partition("?")[0] != PATH:
@@ -323,7 +289,24 @@ class _WebhookHandler(_Handler):
             if len(body) < length:
                 return self.say(400, _WORDS[400])
             self.server.has_asked(self.request)
-            status = self._take({name.lower(): value for name, value in self.headers.items()}, body)
+            status = self.server.take({name.lower(): value for name, value in self.headers.items()}, body)
         finally:
             self.server.slots.release()
         return self.say(status, _WORDS.get(status, "refused"))
+
+
+class WebhookServer(Listener):
+    """take: decides about each webhook; it must answer at once and is called from several threads."""
+
+    name = "webhooks"
+    hint = "set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081"
+
+    def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
+        self.take = take
+        super().__init__(
+            address,
+            _WebhookHandler,
+            deadline=deadline,
+            most_connections=_MOST_CONNECTIONS,
+            most_answers=_MOST_BODIES,
+        )
