@@ -53,6 +53,11 @@ class Finding:
                 object.__setattr__(self, name, f"{text[:LONGEST_TEXT]}…")
 
     @property
+    def full_message(self) -> str:
+        """The message after the object's name, where it is about one."""
+        return f"{self.ref}: {self.message}" if self.ref else self.message
+
+    @property
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
         """A total order: by position in the files, then by text."""
         where = self.position or SourcePosition("", 0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -12,7 +12,7 @@ from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.demand import Keeper
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
-from reconciler.model.placement import Holding, UnplacedReason, Wait
+from reconciler.model.placement import UnplacedReason, Wait, by_demand
 from reconciler.model.refs import ObjectRef, counted, listed
 from reconciler.report.escaping import Paint, members, plain, terminal_lines, timestamp
 from reconciler.report.findings import finding_lines, finding_row
@@ -52,12 +52,15 @@ def near_words(wanted: str, names: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChunkBin:
-    """`count` chunks on one node. new: the plan creates it; node_pool None: an existing node."""
+    """`count` chunks on one node. node_pool: of a node that the plan creates; None for one that exists."""
 
     node: str
-    new: bool
     node_pool: str | None
     count: int
+
+    @property
+    def new(self) -> bool:
+        return self.node_pool is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +93,18 @@ def explanation(plan: Plan, name: str) -> Explanation:
         raise Invalid(f"{name!r} {what}", hint=hint)
     outcome = outcomes[names[0]]
     ref = outcome.demand.ref
-    bins = [
-        ChunkBin(place.node or place.node_claim or "", new=False, node_pool=None, count=count)
-        for place in plan.occupied
-        if (count := _count(place.holdings, ref))
-    ] + [
-        ChunkBin(creation.name, new=True, node_pool=creation.planned.node_pool, count=count)
-        for creation in plan.node_claims.create
-        if (count := _count(creation.planned.holdings, ref))
+    nodes: list[tuple[str, str | None, Mapping[ObjectRef, int]]] = [
+        *((place.node or place.node_claim or "", None, by_demand(place.holdings)) for place in plan.occupied),
+        *((new.name, new.planned.node_pool, by_demand(new.planned.holdings)) for new in plan.node_claims.create),
     ]
+    bins = tuple(ChunkBin(node, pool, held[ref]) for node, pool, held in nodes if ref in held)
     findings = tuple(item for item in plan.findings if _concerns(item, ref))
-    return Explanation(plan, outcome, tuple(bins), findings, tuple(wait for wait in plan.waits if wait.demand == ref))
+    return Explanation(plan, outcome, bins, findings, tuple(wait for wait in plan.waits if wait.demand == ref))
 
 
 def _concerns(finding: Finding, ref: ObjectRef) -> bool:
     """Findings without object and file concern every demand, such as a rejected placement."""
     return finding.ref == ref or (finding.ref is None and finding.position is None)
-
-
-def _count(holdings: Iterable[Holding], ref: ObjectRef) -> int:
-    return sum(holding.count for holding in holdings if holding.demand == ref)
 
 
 def explanation_document(found: Explanation) -> dict[str, Any]:

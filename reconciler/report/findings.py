@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -87,7 +88,7 @@ def finding_words(finding: Finding) -> dict[str, str]:
     return {
         "where": str(finding.position) if finding.position else "",
         "severity": str(finding.severity),
-        "message": f"{finding.ref}: {finding.message}" if finding.ref else finding.message,
+        "message": finding.full_message,
         "code": finding.code,
         "hint": finding.hint,
     }
@@ -99,16 +100,10 @@ def github_annotations(findings: Iterable[Finding]) -> str:
 
 
 def _annotation(finding: Finding) -> str:
-    properties = {}
-    if finding.position is not None:
-        properties = {
-            "file": finding.position.file,
-            "line": str(finding.position.line),
-            "col": str(finding.position.column),
-        }
+    place = finding.position
+    properties = {} if place is None else {"file": place.file, "line": str(place.line), "col": str(place.column)}
     properties["title"] = finding.code
-    about = f"{finding.ref}: " if finding.ref else ""
-    message = visible(f"{about}{finding.message}") + (f"\n{visible(finding.hint)}" if finding.hint else "")
+    message = visible(finding.full_message) + (f"\n{visible(finding.hint)}" if finding.hint else "")
     settings = ",".join(f"{name}={workflow_property(visible(text))}" for name, text in properties.items())
     return f"::{_COMMANDS[finding.severity]} {settings}::{workflow_data(message)}"
 
@@ -117,43 +112,25 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
     """One run, with a rule for each code that occurs. Findings without a file are reported for the whole repository."""
     rows = list(findings)[:MOST_RESULTS]
     codes = sorted({finding.code for finding in rows})
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "headroom",
-                        "semanticVersion": __version__,
-                        "rules": [
-                            {
-                                "id": code,
-                                "name": "".join(word.capitalize() for word in code.split("-")),
-                                "shortDescription": {"text": code.replace("-", " ")},
-                                "helpUri": help_page(code),
-                            }
-                            for code in codes
-                        ],
-                    }
-                },
-                "columnKind": "unicodeCodePoints",
-                "results": _results(rows, codes),
-            }
-        ],
-    }
-
-
-def _results(rows: Iterable[Finding], codes: list[str]) -> list[dict[str, Any]]:
-    seen: dict[str, int] = {}
+    rules = [
+        {
+            "id": code,
+            "name": "".join(word.capitalize() for word in code.split("-")),
+            "shortDescription": {"text": code.replace("-", " ")},
+            "helpUri": help_page(code),
+        }
+        for code in codes
+    ]
+    seen: Counter[str] = Counter()
     results = []
     for finding in rows:
         print_ = _fingerprint(finding)
-        seen[print_] = seen.get(print_, 0) + 1
-        results.append(
-            {**_result(finding, codes), "partialFingerprints": {"headroomFinding/v1": f"{print_}:{seen[print_]}"}}
-        )
-    return results
+        seen[print_] += 1
+        prints = {"headroomFinding/v1": f"{print_}:{seen[print_]}"}
+        results.append({**_result(finding, codes), "partialFingerprints": prints})
+    driver = {"name": "headroom", "semanticVersion": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
 def _fingerprint(finding: Finding) -> str:
@@ -164,21 +141,15 @@ def _fingerprint(finding: Finding) -> str:
 
 
 def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
-    about = f"{finding.ref}: " if finding.ref else ""
     hint = f" {finding.hint[0].upper()}{finding.hint[1:]}." if finding.hint else ""
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": _LEVELS[finding.severity],
-        "message": {"text": sarif_text(f"{about}{finding.message}.{hint}")},
+        "message": {"text": sarif_text(f"{finding.full_message}.{hint}")},
     }
     if finding.position is not None:
-        result["locations"] = [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": uri_path(finding.position.file), "uriBaseId": "%SRCROOT%"},
-                    "region": {"startLine": finding.position.line, "startColumn": finding.position.column},
-                }
-            }
-        ]
+        artifact = {"uri": uri_path(finding.position.file), "uriBaseId": "%SRCROOT%"}
+        region = {"startLine": finding.position.line, "startColumn": finding.position.column}
+        result["locations"] = [{"physicalLocation": {"artifactLocation": artifact, "region": region}}]
     return result

@@ -201,12 +201,11 @@ def _commit_of(revision: str | None) -> str:
 def _annotations(change: Difference) -> Iterator[Annotation]:
     for finding in change.new_findings:
         if finding.position is not None:
-            about = f"{finding.ref}: " if finding.ref else ""
             hint = f"\n{finding.hint}" if finding.hint else ""
             yield Annotation(
                 finding.position.file.removeprefix("./"),
                 max(1, finding.position.line),
                 finding.severity,
                 finding.code,
-                f"{about}{finding.message}{hint}",
+                f"{finding.full_message}{hint}",
             )

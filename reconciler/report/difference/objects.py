@@ -61,17 +61,18 @@ def _removed(
     old: DeclaredManifest, base: ObjectChange | None, head: ObjectChange | None, *, is_there: bool
 ) -> ObjectChange:
     """The change for a removed document. The object is deleted, never created, or stays, as the head's plan says."""
+    action, what_becomes = Action.DELETE, ""
     if head is not None and head.action is Action.DELETE:
-        return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared")
-    if base is not None and base.action is Action.CREATE:
-        return ObjectChange(
-            old.ref, Action.DELETE, (), None, old.position, "no longer declared; not in this cluster yet"
-        )
-    if head is not None:
+        pass
+    elif base is not None and base.action is Action.CREATE:
+        what_becomes = "; not in this cluster yet"
+    elif head is not None:
         return head
-    if not is_there:
-        return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared; not in this cluster")
-    return ObjectChange(old.ref, Action.KEEP, (), None, old.position, "no longer declared; it stays in the cluster")
+    elif is_there:
+        action, what_becomes = Action.KEEP, "; it stays in the cluster"
+    else:
+        what_becomes = "; not in this cluster"
+    return ObjectChange(old.ref, action, (), None, old.position, f"no longer declared{what_becomes}")
 
 
 def _written_fields(old: Any, new: Any) -> tuple[FieldChange, ...]:
