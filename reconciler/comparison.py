@@ -50,15 +50,19 @@ def compare(
     head_tree, unjudged = sides.head, list[str]()
     if foreign:
         head_tree, unjudged = _without_templates_of(sides.head, sides.base)
-    notes: list[str] = []
     base, base_timeline = _planned(cycle, replace(sides.base, stalled=None))  # a folder that it lacks is new
     head, head_timeline = _planned(cycle, head_tree)
-    notes += _cap_notes(caps, head.required_plan)
+    notes = _cap_notes(caps, head.required_plan)
     if not head_tree.removals_allowed:
         notes += _removal_notes(caps, base, head)
-    drift = _drift(base, head)
+    drift: tuple[ForetoldDrift, ...] = ()
+    lowered: Iterable[Finding] = ()
     spent = None
     if base.basis is not None and head.basis is not None:
+        pools = base.basis.facts.effective.node_pools, head.basis.facts.effective.node_pools
+        room, facts = head.basis.room, head.basis.facts
+        drift = foretold_drift(*pools, all_bins(room), facts.now)
+        lowered = located(lowered_limits(*pools, room, facts.instance_types), head.written)
         replaced = frozenset(name for item in drift for name in item.nodes)
         spent = (spending(as_declared(base.basis)), spending(as_declared(head.basis, replaced)))
     change = difference(
@@ -67,7 +71,7 @@ def compare(
         Details(
             written=(base.written, head.written),
             in_cluster=() if head.basis is None else head.basis.room.objects.keys(),
-            refused=(*_refused(base.written, head.written), *_lowered_limits(base, head)),
+            refused=(*_refused(base.written, head.written), *lowered),
             templates=_by_templates(base, head),
             spending=spent,
             drift=drift,
@@ -75,7 +79,7 @@ def compare(
             kept_as_before=() if head.basis is None else tuple(sorted(head.basis.facts.effective.kept)),
             conflicts=sides.conflicts,
             stalled=_new_stall(base, head),
-            notes=tuple(notes),
+            notes=notes,
             names=sides.names,
         ),
     )
@@ -115,22 +119,6 @@ def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest
             yield from refused(item, known[item.ref].manifest, item.manifest)
 
 
-def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
-    """Findings about NodePools that exceed a limit as soon as the head's limits are in force."""
-    if base.basis is None or head.basis is None:
-        return ()
-    left, right = base.basis, head.basis
-    pools = left.facts.effective.node_pools, right.facts.effective.node_pools
-    return located(lowered_limits(*pools, right.room, right.facts.instance_types), head.written)
-
-
-def _drift(base: PassResult, head: PassResult) -> tuple[ForetoldDrift, ...]:
-    if base.basis is None or head.basis is None:
-        return ()
-    pools = base.basis.facts.effective.node_pools, head.basis.facts.effective.node_pools
-    return foretold_drift(*pools, all_bins(head.basis.room), head.basis.facts.now)
-
-
 def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:
     """Changes of NodePools and placeholders that come from other templates."""
     if base.templates is None or head.templates is None:
@@ -168,7 +156,7 @@ def _cap_notes(caps: Caps, head: Plan) -> tuple[str, ...]:
     return tuple(f"{note}; the figures count all of them" for note in cap_notes(capped))
 
 
-def _removal_notes(caps: Caps, base: PassResult, head: PassResult) -> list[str]:
+def _removal_notes(caps: Caps, base: PassResult, head: PassResult) -> tuple[str, ...]:
     """Says that the daemon removes slowly what the head no longer declares, where that is much."""
     removed = {item.ref for item in base.written} - {item.ref for item in head.written}
     plan = base.required_plan
@@ -178,10 +166,10 @@ def _removal_notes(caps: Caps, base: PassResult, head: PassResult) -> list[str]:
     nodes = sum(bool(demands) and demands <= removed for demands in holders)
     objects, most, most_nodes = len(removed), caps.most_objects(len(base.written)), caps.most_nodes(held)
     if objects <= most and nodes <= most_nodes:
-        return []
+        return ()
     note = (
         f"{counted(objects, 'object')} that only the base declares hold {nodes:,} of {held:,} nodes:"
         f" the daemon deletes at most {most:,} objects and releases at most {most_nodes:,} nodes for removals within an hour,"
         f' unless a commit has the trailer "{REMOVALS_TRAILER}: true"'
     )
-    return [note]
+    return (note,)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC
 from typing import Any
 
-from reconciler.model.changes import NodeClaimAction, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.report.costs import CostChange, CostRow, Loss, WindowRow
@@ -17,6 +15,8 @@ from reconciler.report.difference.room import RoomChange
 from reconciler.report.escaping import members, timestamp
 from reconciler.report.findings import finding_row
 from reconciler.report.plan.document import (
+    action_row,
+    creation_row,
     money,
     object_row,
     plan_document,
@@ -32,25 +32,14 @@ _NOT_WORKED_OUT: dict[str, Any] = {"over30Days": None, "byDemand": [], "byNodePo
 
 def difference_document(change: Difference) -> dict[str, Any]:
     """The difference as `headroom.dev/diff/v1`: both plans complete, and what differs."""
-    base, head = plan_document(change.base), plan_document(change.head)
-
-    def rows(actions: Iterable[NodeClaimAction], document: dict[str, Any]) -> list[dict[str, Any]]:
-        names = {(action.node_claim, action.node) for action in actions}
-        claims = document["nodeClaims"]
-        return [row for row in (*claims["release"], *claims["delete"]) if (row["name"], row["node"]) in names]
-
-    def creations(items: Iterable[NodeClaimCreation], document: dict[str, Any]) -> list[dict[str, Any]]:
-        names = {item.name for item in items}
-        return [row for row in document["nodeClaims"]["create"] if row["name"] in names]
-
     return {
         "schemaVersion": DIFF_SCHEMA,
         "summary": headline(change, UTC),
         **members(change, "conflicts", "failed_gates"),
         "notJudged": list(change.unjudged),
         "notes": notes(change),
-        "base": base,
-        "head": head,
+        "base": plan_document(change.base),
+        "head": plan_document(change.head),
         "changes": {
             "demands": [_demand_row(item) for item in change.demands],
             "later": [_later_row(ref, loss) for ref, loss in change.later],
@@ -58,10 +47,10 @@ def difference_document(change: Difference) -> dict[str, Any]:
             "moreRoom": [_room_row(item) for item in change.room.more],
             "drift": [_drift_row(item) for item in change.drift],
             "nodeClaims": {
-                "added": creations(change.added_nodes, head),
-                "removed": creations(change.removed_nodes, base),
-                "released": rows(change.released, head),
-                "kept": rows(change.kept, base),
+                "added": list(map(creation_row, change.added_nodes)),
+                "removed": list(map(creation_row, change.removed_nodes)),
+                "released": list(map(action_row, change.released)),
+                "kept": list(map(action_row, change.kept)),
             },
             "objects": [object_row(item) for item in change.objects],
             "templates": [object_row(item) for item in change.templates],

@@ -44,11 +44,11 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
         "now": timestamp(plan.now),
         "demands": [demand_row(outcome) for outcome in plan.demands],  # in the order in which they are served
         "nodeClaims": {
-            "create": [_creation(creation) for creation in claims.create],
-            "delete": [_action(action) for action in claims.delete],
-            "hold": [_action(action) for action in claims.hold],
-            "release": [_action(action) for action in claims.release],
-            **({"untaint": [_action(action) for action in claims.untaint]} if claims.untaint else {}),
+            "create": list(map(creation_row, claims.create)),
+            "delete": list(map(action_row, claims.delete)),
+            "hold": list(map(action_row, claims.hold)),
+            "release": list(map(action_row, claims.release)),
+            **({"untaint": list(map(action_row, claims.untaint))} if claims.untaint else {}),
         },
         "nodePools": [
             {"name": change.ref.name, "action": str(change.action), "changes": _changes(change)}
@@ -154,7 +154,7 @@ def _holds(holdings: Iterable[Holding]) -> list[dict[str, Any]]:
     return [{"demand": str(demand), "count": count} for demand, count in by_demand(holdings).items()]
 
 
-def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
+def creation_row(creation: NodeClaimCreation) -> dict[str, Any]:
     planned = creation.planned
     return {
         "name": creation.name,
@@ -170,7 +170,7 @@ def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
     }
 
 
-def _action(action: NodeClaimAction) -> dict[str, Any]:
+def action_row(action: NodeClaimAction) -> dict[str, Any]:
     return {
         "name": action.node_claim,
         "node": action.node,
