@@ -153,7 +153,7 @@ class DaemonPages:
         }
         there |= self._last.pasts()
         page = timeline_page(timeline, now, there=there)
-        frame = {"cluster": cluster_title(self._cluster), "version": __version__, **self._around}
+        frame = {"root": "", "cluster": cluster_title(self._cluster), "version": __version__, **self._around}
         return rendered_page("timeline.html.j2", {**page, **frame})
 
 

@@ -15,7 +15,6 @@ from reconciler.report.drawing.svg import Drawing, width_of
 from reconciler.report.escaping import timestamp
 from reconciler.report.status.document import EXPIRES_SOON, Links
 from reconciler.report.status.words import (
-    STATE_WORDS,
     WHY_MADE,
     Row,
     buffers_in,
@@ -131,35 +130,23 @@ def pool_page(document: Row, row: Row, nodes: Sequence[StandingNode], now: datet
 def _frame(document: Row, *, root: str) -> dict[str, Any]:
     """What every page has at its top."""
     name, _, commit = (document["revision"] or "").partition("@sha1:")
-    committed = document["commit"]
+    name = name or ("none yet" if document["planned"] is None else "the working tree")
     return {
+        **{key: document[key] for key in ("version", "health", "finished", "passes")},
         "root": root,
         "cluster": cluster_title(document["cluster"]),
-        "version": document["version"],
-        "health": document["health"],
-        "finished": document["finished"],
         "late_after": int(document["lateAfter"]),
-        "commit": {
-            "name": name or ("none yet" if document["planned"] is None else "the working tree"),
-            "short": commit[:12],
-            "committed": None if committed is None else committed["committed"],
-            "url": None if committed is None else committed["url"],
-        },
-        "passes": document["passes"],
+        "commit": {"name": name, "short": commit[:12], "committed": None, "url": None, **(document["commit"] or {})},
         "leader": (document.get("leader") or "nobody") if document.get("leads") is False else "",
     }
 
 
 def _tiles(document: Row, buffers: Sequence[Row]) -> list[dict[str, str]]:
     """The few numbers that are looked at first."""
-    wanted = sum(row["wanted"] for row in buffers)
-    ready = sum(row["ready"] for row in buffers)
-    nodes = sum(pool["nodes"] for pool in document["nodePools"])
-    held = sum(pool["held"] for pool in document["nodePools"])
-    coming = sum(pool["coming"] for pool in document["nodePools"])
+    wanted, ready, kept = (sum(row[key] for row in buffers) for key in ("wanted", "ready", "pricePerHour"))
+    nodes, held, coming = (sum(row[key] for row in document["nodePools"]) for key in ("nodes", "held", "coming"))
     counts = document["counts"]
     now, after = document["cost"]["perHour"], document["cost"]["perHourAfter"]
-    kept = sum(row["price"] for row in buffers)
     moving = f"{dollars(after)} once the plan is carried out" if round(after, 2) != round(now, 2) else ""
     return [
         chunks_tile(ready, wanted, len(buffers)),
@@ -184,22 +171,16 @@ def _charts(points: Sequence[FillPoint], now: datetime) -> list[dict[str, str]]:
 
 def _demand_row(row: Row) -> dict[str, Any]:
     capacity = row["capacity"]
-    state = capacity["state"]
     return {
+        **capacity,
         "name": name_of(row),
         "kind": row["kind"],
         "path": f"{row['kind']}/{name_of(row)}",
-        "state": STATE_WORDS.get(state, state),
-        "tone": _TONES.get(state, ""),
+        "tone": _TONES.get(capacity["state"], ""),
         "size": request_words(row) if row["kind"] == REQUEST_KIND else size_words(row),
         "wanted": row["desired"] or 0,
-        "ready": capacity["ready"],
-        "coming": capacity["coming"],
-        "missing": capacity["missing"],
         "why": why_of(row),
-        "since": capacity["shortSince"],
         "nodes": len(capacity["nodes"]),
-        "price": capacity["pricePerHour"],
         "cost": f"{dollars(capacity['pricePerHour'])}/h",
     }
 
@@ -277,25 +258,18 @@ def _budget_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _pass_row(row: Row, links: Links) -> dict[str, Any]:
-    nodes = [
-        f"{row[key]:,} {word}" for key, word in (("nodesMade", "made"), ("nodesDeleted", "deleted")) if row.get(key)
-    ]
-    before, after = row.get("perHourBefore"), row.get("perHourAfter")
-    cost = "" if before is None or after is None else dollars(after)
-    if before is not None and after is not None and round(before, 2) != round(after, 2):
-        cost = f"{dollars(before)} → {dollars(after)}"
-    commit = (row.get("revision") or "").partition("@sha1:")[2]
+    words = (("nodesMade", "made"), ("nodesDeleted", "deleted"))
+    before, after = (None if row[key] is None else dollars(row[key]) for key in ("perHourBefore", "perHourAfter"))
     return {
-        "finished": row["finished"],
+        "times": 1,
+        **row,
         "trigger": WHY_MADE.get(row["trigger"], row["trigger"]),
-        "commit": commit[:12],
-        "url": links.commit(row.get("revision")),
+        "commit": (row["revision"] or "").partition("@sha1:")[2][:12],
+        "url": links.commit(row["revision"]),
         "what": row["message"] or row["summary"] or row["result"],
         "tone": "" if row["result"] == "ok" else "bad",
-        "failed": row["failed"],
-        "times": row.get("times", 1),
-        "nodes": ", ".join(nodes),
-        "cost": cost,
+        "nodes": ", ".join(f"{row[key]:,} {word}" for key, word in words if row[key]),
+        "cost": (after or "") if before == after else f"{before} → {after}",
     }
 
 

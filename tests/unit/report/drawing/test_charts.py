@@ -72,7 +72,7 @@ def test_pages(templates: Templates) -> None:
     check("schedule.html", without_code(templates.render("schedule.html.j2", page)))
     there = {"CapacityBuffer/shop/web": (FillPoint(NOW, 8, 2), FillPoint(LATER, 8, 6))}
     page = timeline_page(capacity(), LATER, there=there, zone=BERLIN)
-    frame = {"cluster": "shop", "version": "1.2.3", "dashboard": "", "above": False}
+    frame = {"root": "", "cluster": "shop", "version": "1.2.3", "dashboard": "", "above": False}
     check("timeline.html", without_code(templates.render("timeline.html.j2", {**page, **frame})))
 
 
