@@ -10,8 +10,7 @@ from typing import Any
 
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.fields import Manager
-from reconciler.cluster.embedded.store import SERVED, Body, stamp
-from reconciler.cluster.embedded.world import condition, set_condition
+from reconciler.cluster.embedded.store import SERVED, Body
 from reconciler.cluster.resources import group_of
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import node_claim_ref, node_ref
@@ -96,8 +95,7 @@ class PlayedCluster(EmbeddedCluster):
         """Sets whether the node's kubelet reports, with the taint of a node that does not. Pods are not evicted, however long it lasts."""
 
         def write(copy: dict[str, Any]) -> None:
-            time = stamp(self._world.now)
-            set_condition(copy, condition("Ready", "True" if ready else "Unknown", "Kubelet", "", time))
+            self._world.set_condition(copy, "Ready", "True" if ready else "Unknown", "Kubelet")
             taints = [item for item in copy["spec"].get("taints", ()) if item["key"] != UNREACHABLE_TAINT]
             copy["spec"]["taints"] = taints if ready else [*taints, {"key": UNREACHABLE_TAINT, "effect": "NoSchedule"}]
 

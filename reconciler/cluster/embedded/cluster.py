@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from reconciler.cluster.embedded.store import SERVED, Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
 from reconciler.cluster.embedded.world import Controller, Market, World
 from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource
-from reconciler.cluster.snapshot.files import read_snapshot
+from reconciler.cluster.snapshot.files import Snapshot, read_snapshot
 from reconciler.manifests.instance_types import gpu_instance_types, synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid, Transient
@@ -85,16 +85,16 @@ class EmbeddedCluster:
     @classmethod
     def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> Self:
         """A cluster that begins with a snapshot. Raises `Invalid` naming the file that cannot be read."""
-        beginning = beginning_of(path)
-        if beginning.instance_types and options.get("instance_types") is None:
-            options["instance_types"] = beginning.instance_types
+        snapshot = read_snapshot(path)
+        if snapshot.catalog and options.get("instance_types") is None:
+            options["instance_types"] = snapshot.catalog
         cluster = cls(clock, name=f"embedded:{path}", **options)
         with cluster._lock:
-            cluster.serve(*beginning.scaled)
-            for ref, body in beginning.objects:
+            cluster.serve(*(resource for resource in snapshot.objects if resource.key not in SERVED))
+            for ref, body in _in_turn(snapshot):
                 cluster._world.store.load(ref, body)
             cluster._world.settle()
-            cluster._findings = beginning.findings
+            cluster._findings = snapshot.findings
         return cluster
 
     # ports.Cluster
@@ -242,33 +242,16 @@ class EmbeddedCluster:
 _FINISHED = {"Succeeded", "Failed"}
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """What an embedded cluster begins with.
-
-    objects: in an order in which they can be created. scaled: kinds of which only the scale is known. instance_types: the catalog,
-    () where there is none. findings: what was not read.
-    """
-
-    objects: tuple[tuple[ObjectRef, Body], ...]
-    scaled: tuple[Resource, ...]
-    instance_types: tuple[InstanceType, ...]
-    findings: tuple[Finding, ...]
-
-
-def beginning_of(path: str | Path) -> Beginning:
-    """A snapshot's objects. Namespaces that no file lists are added. Raises `Invalid` naming the file that cannot be read."""
-    snapshot = read_snapshot(path)
-    found = [
-        (resource, item)
+def _in_turn(snapshot: Snapshot) -> list[tuple[ObjectRef, Body]]:
+    """A snapshot's objects in an order in which they can be created. Namespaces that no file lists are added."""
+    objects = [
+        (_ref_in(resource, body), body)
         for resource, items in sorted(snapshot.objects.items(), key=lambda entry: _turn(entry[0]))
-        for item in _bodies(resource, items)
+        for body in _bodies(resource, items)
     ]
-    objects = [(_ref_in(resource, body), body) for resource, body in found]
     listed = {ref.name for ref, _ in objects if (ref.group, ref.kind) == NAMESPACES.key}
     missing = sorted({ref.namespace for ref, _ in objects} - listed - {""})
-    scaled = tuple(resource for resource in snapshot.objects if resource.key not in SERVED)
-    return Beginning((*(_namespace(name) for name in missing), *objects), scaled, snapshot.catalog, snapshot.findings)
+    return [*map(_namespace, missing), *objects]
 
 
 def _ref_in(resource: Resource, body: Mapping[str, Any]) -> ObjectRef:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from reconciler.cluster.embedded.store import Body, stamp
-from reconciler.cluster.embedded.world import World, condition, set_condition
+from reconciler.cluster.embedded.store import Body, owner_reference, taint_rows
+from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
     DISRUPTED_TAINT,
     HOSTNAME_LABEL,
@@ -103,47 +102,38 @@ class Karpenter:
         body = self._world.store.get(ref)
         if body is None:
             return
-        claims = self._claims_of(name)
+        claims = self._world.claims_in(name)
         marks = {NODEPOOL_HASH: pool_hash(body), NODEPOOL_HASH_VERSION: HASH_VERSION}
-        capacity: dict[str, Any] = self._usage(name)
-        time = stamp(self._world.now)
+        capacity = Resources.total(claim.capacity for claim in claims).quantities()
 
         def write(copy: dict[str, Any]) -> None:
             copy["metadata"]["annotations"] = {**(copy["metadata"].get("annotations") or {}), **marks}
-            set_condition(copy, condition("Ready", "True", "Ready", "", time))
+            self._world.set_condition(copy, "Ready", "True", "Ready")
             copy["status"]["resources"] = {**capacity, "nodes": str(len(claims))}
 
         self._world.store.change(ref, write, MANAGER)
-        for claim, found in claims:
-            self._judge_drift(claim, found, marks)
-
-    def _claims_of(self, pool: str) -> list[tuple[ObjectRef, Body]]:
-        return [item for item in self._world.store.all(KARPENTER_GROUP, "NodeClaim") if _pool_of(item[1]) == pool]
+        for claim in claims:
+            self._judge_drift(claim, marks[NODEPOOL_HASH])
 
     def _delete_claims_of(self, pool: str) -> None:
-        for claim, _ in self._claims_of(pool):
-            self._world.store.delete(claim)
+        for claim in self._world.claims_in(pool):
+            self._world.store.delete(node_claim_ref(claim.name))
 
-    def _usage(self, pool: str) -> dict[str, str]:
-        claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool]
-        return Resources.total(claim.capacity for claim in claims).quantities()
-
-    def _judge_drift(self, ref: ObjectRef, body: Body, marks: Mapping[str, str]) -> None:
+    def _judge_drift(self, claim: NodeClaim, template: str) -> None:
         """Sets Drifted if it was made from another template. A claim without the hash annotations is not judged."""
-        own = body["metadata"].get("annotations") or {}
-        drifted = own.get(NODEPOOL_HASH_VERSION) == HASH_VERSION and own.get(NODEPOOL_HASH) != marks[NODEPOOL_HASH]
-        rows = (body.get("status") or {}).get("conditions") or ()
-        if drifted == any(row["type"] == "Drifted" for row in rows):
+        is_judged = claim.annotation(NODEPOOL_HASH_VERSION) == HASH_VERSION
+        drifted = is_judged and claim.annotation(NODEPOOL_HASH) != template
+        if drifted == any(kind == "Drifted" for kind, _ in claim.conditions):
             return
-        time = stamp(self._world.now)
 
         def write(copy: dict[str, Any]) -> None:
             if drifted:
-                set_condition(copy, condition("Drifted", "True", "NodePoolDrifted", "", time))
+                self._world.set_condition(copy, "Drifted", "True", "NodePoolDrifted")
             else:
+                rows = copy["status"]["conditions"]
                 copy["status"]["conditions"] = [row for row in rows if row["type"] != "Drifted"]
 
-        self._world.store.change(ref, write, MANAGER)
+        self._world.store.change(node_claim_ref(claim.name), write, MANAGER)
 
     # NodeClaims
 
@@ -174,7 +164,6 @@ class Karpenter:
             return
         labels = {**single_valued(claim.requirements), **dict(claim.labels)}
         found = self._world.market.purchases(claim.requirements, labels, claim.requests)
-        time = stamp(self._world.now)
         if not found:
             self._world.store.remove(ref)  # as Karpenter does: nothing can be launched for it
             return
@@ -189,9 +178,9 @@ class Karpenter:
                 "capacity": purchase.instance_type.capacity.quantities(),
                 "allocatable": purchase.instance_type.allocatable.quantities(),
             }
-            set_condition(copy, condition("Launched", "True", "Launched", "", time))
+            self._world.set_condition(copy, "Launched", "True", "Launched")
             for later in ("Registered", "Initialized", "Ready"):
-                set_condition(copy, condition(later, "Unknown", "AwaitingReconciliation", "", time))
+                self._world.set_condition(copy, later, "Unknown", "AwaitingReconciliation")
 
         self._world.store.change(ref, write, MANAGER)
         self._world.at(self._world.now + self._delays.register, lambda: self._register(ref, uid))
@@ -204,19 +193,17 @@ class Karpenter:
         body = self._world.store.get(ref)
         assert body is not None
         self._world.store.create(node_ref(name), self._node(name, claim, body), MANAGER)
-        time = stamp(self._world.now)
 
         def write(copy: dict[str, Any]) -> None:
             copy["status"] = {**copy["status"], "nodeName": name}
             for done in ("Registered", "Initialized", "Ready"):
-                set_condition(copy, condition(done, "True", done, "", time))
+                self._world.set_condition(copy, done, "True", done)
 
         self._world.store.change(ref, write, MANAGER)
 
     def _node(self, name: str, claim: NodeClaim, body: Body) -> dict[str, Any]:
         """The node, ready from the start and without startup taints: the steps between happen in this instant."""
         own = {HOSTNAME_LABEL: name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
-        time = stamp(self._world.now)
         made: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Node",
@@ -225,26 +212,16 @@ class Karpenter:
                 "annotations": dict(body["metadata"].get("annotations") or {}),
                 "finalizers": [FINALIZER],
                 "ownerReferences": [
-                    {
-                        "apiVersion": body["apiVersion"],
-                        "kind": "NodeClaim",
-                        "name": claim.name,
-                        "uid": claim.uid,
-                        "blockOwnerDeletion": True,
-                    }
+                    owner_reference(body["apiVersion"], "NodeClaim", claim.name, claim.uid, blockOwnerDeletion=True)
                 ],
             },
-            "spec": {"providerID": claim.provider_id},
+            "spec": {"providerID": claim.provider_id, **taint_rows("taints", claim.taints)},
             "status": {
                 "capacity": claim.capacity.quantities(),
                 "allocatable": claim.allocatable.quantities(),
-                "conditions": [condition("Ready", "True", "KubeletReady", "", time)],
             },
         }
-        if claim.taints:
-            made["spec"]["taints"] = [
-                {"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in claim.taints
-            ]
+        self._world.set_condition(made, "Ready", "True", "KubeletReady")
         return made
 
     def _expire(self, ref: ObjectRef, uid: str) -> None:

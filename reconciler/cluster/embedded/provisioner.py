@@ -19,8 +19,8 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER
-from reconciler.cluster.embedded.scheduler import Scheduler
-from reconciler.cluster.embedded.store import Body
+from reconciler.cluster.embedded.scheduler import Scheduler, places_of
+from reconciler.cluster.embedded.store import Body, owner_reference, taint_rows
 from reconciler.cluster.embedded.world import World
 from reconciler.model.launch_options import LaunchOption
 from reconciler.model.nodes import (
@@ -42,7 +42,7 @@ from reconciler.model.quantity import Resources, format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, single_valued
 from reconciler.placement.constraints.node_rules import tolerated
-from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
+from reconciler.placement.scheduler.model import queue_order
 
 MOST_ATTEMPTS = 3
 """The most nodes made for one pod. A pod that rules between pods keep off would otherwise cause new ones forever."""
@@ -105,7 +105,7 @@ class Provisioner:
 
     def places(
         self, leaving: AbstractSet[str] = frozenset(), new: Sequence[Node] = ()
-    ) -> Iterator[tuple[Pod, Node | None]]:
+    ) -> list[tuple[Pod, Node | None]]:
         """The pods that wait or whose nodes go, and where kube-scheduler's model binds them; None where they would find no room.
 
         leaving: nodes that go beside those that are being removed. new: nodes that come beside those that are under way. As in Karpenter, no
@@ -125,11 +125,7 @@ class Provisioner:
         moves.sort(key=lambda pod: (pod.node_name in leaving, queue_order(pod)))
         names = {(pod.namespace, pod.name) for pod in moves}
         staying = [pod for pod in view.pods if (pod.namespace, pod.name) not in names]
-        kinds: dict[PodKind, int] = {}
-        order = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in moves]
-        model = SchedulerModel(nodes, staying, list(kinds), view.namespaces)
-        rows = model.schedule(order).tolist()
-        return ((pod, model.nodes[row] if row >= 0 else None) for pod, row in zip(moves, rows, strict=True))
+        return places_of(moves, nodes, staying, view.namespaces)
 
     def _is_arriving(self, claim: NodeClaim) -> bool:
         """Whether it was not initialized when Karpenter first looked at what it now makes sure of."""
@@ -199,7 +195,7 @@ class Provisioner:
         template = pool.template
         if pool.replicas is not None or not tolerated(template.taints, pod.shape.tolerations):
             return None
-        labels = {**single_valued(template.requirements), **dict(template.labels), NODEPOOL_LABEL: pool.name}
+        labels = _labels_in(pool)
         for key, value in pod.shape.node_selector:
             if any(item.key == key and value in item.values for item in template.requirements):
                 labels.setdefault(key, value)
@@ -216,7 +212,7 @@ class Provisioner:
 
     def _used(self, pool: NodePool, coming: Iterable[Coming]) -> Resources:
         """What counts against the pool's limits, with one more node in their number."""
-        claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool.name]
+        claims = self._world.claims_in(pool.name)
         nodes = [node for node in coming if node.pool.name == pool.name]
         used = Resources.total([*(claim.capacity for claim in claims), *(_largest(node) for node in nodes)])
         return used + Resources.of({"nodes": len(claims) + len(nodes) + 1})
@@ -225,9 +221,20 @@ class Provisioner:
         """Makes the NodeClaim; returns its name."""
         self._made += 1
         self._attempts.update(pod.uid for pod in node.pods)
-        name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
-        self._world.store.create(node_claim_ref(name), planned_claim(node), MANAGER)
-        return name
+        return make_claim(self._world, node, f"{node.pool.uid} {self._made}")
+
+
+def make_claim(world: World, node: Coming, seed: str) -> str:
+    """Makes the NodeClaim; returns its name. seed: for the name, another one for each."""
+    name = f"{node.pool.name}-{hashlib.sha256(seed.encode()).hexdigest()[:5]}"
+    world.store.create(node_claim_ref(name), planned_claim(node), MANAGER)
+    return name
+
+
+def _labels_in(pool: NodePool) -> dict[str, str]:
+    """The labels that each of its nodes has."""
+    template = pool.template
+    return {**single_valued(template.requirements), **dict(template.labels), NODEPOOL_LABEL: pool.name}
 
 
 def to_be_made(node: Coming, number: int) -> Node:
@@ -287,9 +294,7 @@ def planned_claim(node: Coming) -> dict[str, Any]:
     if template.node_class is not None:
         reference = template.node_class
         spec["nodeClassRef"] = {"group": reference.group, "kind": reference.kind, "name": reference.name}
-    for field_name, taints in (("taints", template.taints), ("startupTaints", template.startup_taints)):
-        if taints:
-            spec[field_name] = [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]
+    spec |= taint_rows("taints", template.taints) | taint_rows("startupTaints", template.startup_taints)
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
@@ -302,13 +307,7 @@ def planned_claim(node: Coming) -> dict[str, Any]:
             },
             "finalizers": [FINALIZER],
             "ownerReferences": [
-                {
-                    "apiVersion": "karpenter.sh/v1",
-                    "kind": "NodePool",
-                    "name": pool.name,
-                    "uid": pool.uid,
-                    "blockOwnerDeletion": True,
-                }
+                owner_reference("karpenter.sh/v1", "NodePool", pool.name, pool.uid, blockOwnerDeletion=True)
             ],
         },
         "spec": spec,
@@ -363,11 +362,7 @@ class StaticPools:
         pool = self._world.node_pools().get(name)
         if pool is None or pool.replicas is None or pool.deleting:
             return
-        claims = [
-            claim
-            for claim in self._world.views.view().node_claims
-            if claim.label(NODEPOOL_LABEL) == name and not claim.deleting
-        ]
+        claims = [claim for claim in self._world.claims_in(name) if not claim.deleting]
         wanted = min(pool.replicas, dict(pool.limits or ()).get("nodes", pool.replicas))
         for _ in range(wanted - len(claims)):
             self._make(pool)
@@ -375,16 +370,14 @@ class StaticPools:
             self._world.store.delete(node_claim_ref(claim.name))
 
     def _make(self, pool: NodePool) -> None:
-        template = pool.template
-        labels = {**single_valued(template.requirements), **dict(template.labels), NODEPOOL_LABEL: pool.name}
+        template, labels = pool.template, _labels_in(pool)
         daemons = daemons_on(self._world, labels, template.taints)
         ways = self._world.market.purchases(template.requirements, labels, daemons)
         if not ways:
             self._world.at(self._world.now + RETRY, lambda: self._keep(pool.name))
             return
         self._made += 1
-        name = f"{pool.name}-{hashlib.sha256(f'static {pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
-        self._world.store.create(node_claim_ref(name), planned_claim(Coming(pool, list(ways), daemons)), MANAGER)
+        make_claim(self._world, Coming(pool, ways, daemons), f"static {pool.uid} {self._made}")
 
     def _cost(self, claim: NodeClaim) -> tuple[bool, int, str]:
         """The sort key of removal: the lowest goes first."""

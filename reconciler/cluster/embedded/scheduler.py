@@ -5,10 +5,12 @@ Of nodes with equal scores it takes the first. It ignores volumes and preemption
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reconciler.cluster.embedded.store import Body, stamp
-from reconciler.cluster.embedded.world import World, condition, set_condition
+from reconciler.cluster.embedded.store import Body
+from reconciler.cluster.embedded.world import World
+from reconciler.model.nodes import Node
 from reconciler.model.pods import DEFAULT_SCHEDULER, Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
@@ -38,32 +40,31 @@ class Scheduler:
         self._dirty = False
         view = self._world.views.view()
         waiting = sorted((pod for pod in view.pods if _is_waiting(pod)), key=queue_order)
-        if not waiting:
-            self._unschedulable = ()
-            return
-        kinds: dict[PodKind, int] = {}
-        order = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in waiting]
-        model = SchedulerModel(view.nodes, view.pods, list(kinds), view.namespaces)
-        rows = list(zip(waiting, model.schedule(order).tolist(), strict=True))
-        for pod, row in rows:
-            if row >= 0:
-                self._bind(pod, model.nodes[row].name)
-        self._unschedulable = tuple(pod for pod, row in rows if row < 0)
+        places = places_of(waiting, view.nodes, view.pods, view.namespaces) if waiting else []
+        for pod, node in places:
+            if node is not None:
+                self._bind(pod, node.name)
+        self._unschedulable = tuple(pod for pod, node in places if node is None)
 
     def _bind(self, pod: Pod, node: str) -> None:
-        time = stamp(self._world.now)
-
         def bind(body: dict[str, Any]) -> None:
             body["spec"]["nodeName"] = node
-            set_condition(body, condition("PodScheduled", "True", "", "", time))
-            set_condition(body, condition("Ready", "True", "", "", time))
+            self._world.set_condition(body, "PodScheduled", "True")
+            self._world.set_condition(body, "Ready", "True")
             body["status"]["phase"] = "Running"
 
-        self._world.store.change(_ref(pod), bind, MANAGER)
+        self._world.store.change(ObjectRef("", "Pod", pod.namespace, pod.name), bind, MANAGER)
 
 
-def _ref(pod: Pod) -> ObjectRef:
-    return ObjectRef("", "Pod", pod.namespace, pod.name)
+def places_of(
+    waiting: Sequence[Pod], nodes: Iterable[Node], pods: Iterable[Pod], namespaces: Mapping[str, Mapping[str, str]]
+) -> list[tuple[Pod, Node | None]]:
+    """Where kube-scheduler's model binds pods that come in this order; None for one that finds no room. pods: those that are there."""
+    kinds: dict[PodKind, int] = {}
+    order = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in waiting]
+    model = SchedulerModel(nodes, pods, list(kinds), namespaces)
+    rows = model.schedule(order).tolist()
+    return [(pod, model.nodes[row] if row >= 0 else None) for pod, row in zip(waiting, rows, strict=True)]
 
 
 def _is_waiting(pod: Pod) -> bool:

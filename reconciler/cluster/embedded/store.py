@@ -8,7 +8,7 @@ Bodies are replaced, never modified in place, so that a reference to one stays a
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -281,6 +281,16 @@ class ObjectStore:
 def stamp(time: datetime) -> str:
     """A time as Kubernetes writes it: whole seconds in UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def taint_rows(name: str, taints: Iterable[Taint]) -> dict[str, Any]:
+    """The field of this name with the taints; none without any."""
+    rows = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
+    return {name: rows} if rows else {}
+
+
+def owner_reference(api_version: str, kind: str, name: str, uid: str, **flags: bool) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, **flags}
 
 
 def _content(body: Body) -> Body:

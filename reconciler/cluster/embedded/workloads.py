@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.decoding.decode import workload_in
-from reconciler.cluster.embedded.store import Body, resource_of
+from reconciler.cluster.embedded.store import Body, owner_reference, resource_of
 from reconciler.cluster.embedded.world import World
 from reconciler.cluster.resources import group_of
 from reconciler.manifests.kind import labels_of
@@ -256,13 +256,10 @@ def _set_replicas(body: dict[str, Any], replicas: int) -> None:
 def _owner(ref: ObjectRef, body: Body, template: Body) -> dict[str, Any]:
     """The owner reference of a pod. A Deployment's pods belong to a ReplicaSet, which is only a name here."""
     if ref.kind != "Deployment":
-        return _reference(body["apiVersion"], ref.kind, ref.name, body["metadata"]["uid"])
+        return owner_reference(body["apiVersion"], ref.kind, ref.name, body["metadata"]["uid"], controller=True)
     name = f"{ref.name}-{_hash(template)[:8]}"
-    return _reference("apps/v1", "ReplicaSet", name, str(uuid.uuid5(_UIDS, f"{body['metadata']['uid']} {name}")))
-
-
-def _reference(api_version: str, kind: str, name: str, uid: str) -> dict[str, Any]:
-    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
+    uid = str(uuid.uuid5(_UIDS, f"{body['metadata']['uid']} {name}"))
+    return owner_reference("apps/v1", "ReplicaSet", name, uid, controller=True)
 
 
 def _labels(body: Body) -> Mapping[str, str]:

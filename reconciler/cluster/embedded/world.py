@@ -14,14 +14,14 @@ from itertools import count
 from typing import Any, Protocol
 
 from reconciler.cluster.apply import InventoryParent
-from reconciler.cluster.embedded.store import Body, ObjectStore
+from reconciler.cluster.embedded.store import Body, ObjectStore, stamp
 from reconciler.cluster.resources import BY_KIND
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool
 from reconciler.manifests.kind import Origin
 from reconciler.model.errors import Transient
 from reconciler.model.launch_options import LaunchOption, LaunchOptions
-from reconciler.model.nodes import KARPENTER_GROUP, InstanceType, Node, NodeClaim, NodePool
+from reconciler.model.nodes import KARPENTER_GROUP, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -176,6 +176,10 @@ class World:
     def claim_of(self, node: str) -> NodeClaim | None:
         return self._picture().claims_by_node.get(node)
 
+    def claims_in(self, pool: str) -> list[NodeClaim]:
+        """The NodeClaims of a NodePool, by name."""
+        return [claim for claim in self.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool]
+
     def is_empty(self, node: str) -> bool:
         """Whether the node has only daemon pods, which come and go with it."""
         pods = self.views.view().pods
@@ -200,6 +204,23 @@ class World:
             known = self._pools[ref.name] = (body, node_pool.read(ref, body, Origin()))
         return known[1]
 
+    # What controllers write
+
+    @property
+    def stamp(self) -> str:
+        """The present, as Kubernetes writes it."""
+        return stamp(self.now)
+
+    def set_condition(self, body: dict[str, Any], kind: str, status: str, reason: str = "") -> None:
+        """Replaces the condition of that type, or adds it. If the status is unchanged, so is the transition time."""
+        row = {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": self.stamp}
+        rows = list((body.get("status") or {}).get("conditions") or ())
+        index = next((index for index, old in enumerate(rows) if old.get("type") == kind), len(rows))
+        if index < len(rows) and rows[index].get("status") == status:
+            row["lastTransitionTime"] = rows[index].get("lastTransitionTime", row["lastTransitionTime"])
+        rows[index:] = [row, *rows[index + 1 :]]
+        body["status"] = {**(body.get("status") or {}), "conditions": rows}
+
     def _noticed(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
         self._settled = False
         key = (ref.group, ref.kind)
@@ -213,19 +234,3 @@ class World:
             self.view_changed = self.view_changed or changed
         for controller in self._controllers:
             controller.notice(ref, before, after)
-
-
-def condition(kind: str, status: str, reason: str, message: str, time: str) -> Mapping[str, Any]:
-    """One entry of status.conditions."""
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}
-
-
-def set_condition(body: dict[str, Any], row: Mapping[str, Any]) -> None:
-    """Replaces the condition of that type, or adds it. If the status is unchanged, so is the transition time."""
-    status = dict(body.get("status") or {})
-    rows = list(status.get("conditions") or ())
-    index = next((index for index, old in enumerate(rows) if old.get("type") == row["type"]), len(rows))
-    if index < len(rows) and rows[index].get("status") == row["status"]:
-        row = {**row, "lastTransitionTime": rows[index].get("lastTransitionTime", row["lastTransitionTime"])}
-    rows[index:] = [row, *rows[index + 1 :]]
-    body["status"] = {**status, "conditions": rows}
