@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from traceback import format_exception, walk_tb
+from typing import Any
 
 from reconciler.manifests.repository.declared import every_object
 from reconciler.model import codes
@@ -94,15 +95,7 @@ class Cycle:
         """The stages up to the plan; nothing is written. tree: planned instead of the source's newest. settled: plan as if objects that are
         no longer declared were deleted, and nodes that others make were there.
         """
-        state = PassState(
-            self._clock.now(),
-            include_pending=include_pending,
-            suspended=self._suspended,
-            settled=settled,
-            tree=tree or SourceTree(None),
-        )
-        start = PassProgress(state).after((self._source,) if tree is None else (), self._progress)
-        start = start.after((self._cluster,), self._progress)
+        start = self._begun(tree, include_pending=include_pending, settled=settled)
         done = self._remembered(self._set_aside.run(start, (*self._reading, *self._planning)))
         if settled and done.failure is None:
             begun = replace(start, state=replace(start.state, set_aside=done.state.set_aside))
@@ -115,8 +108,7 @@ class Cycle:
 
     def observe(self) -> Observation:
         """The reading stages alone. Raises what ends a pass."""
-        start = PassProgress(PassState(self._clock.now())).after((self._source, self._cluster), self._progress)
-        done = self._set_aside.run(start, self._reading)
+        done = self._set_aside.run(self._begun(None), self._reading)
         if done.failure is not None:
             raise done.failure
         state = done.state
@@ -125,9 +117,7 @@ class Cycle:
     def run(self, trigger: str, *, tree: SourceTree | None = None, agreed: Plan | None = None) -> PassResult:
         """A whole pass. trigger: why it is made, in one word, for its events. tree: as for `plan`. agreed: what somebody has agreed to; if
         the plan changes anything else by now, nothing is applied, and the result has no change set."""
-        state = PassState(self._clock.now(), trigger=trigger, suspended=self._suspended, tree=tree or SourceTree(None))
-        start = PassProgress(state).after((self._source,) if tree is None else (), self._progress)
-        start = start.after((self._cluster,), self._progress)
+        start = self._begun(tree, trigger=trigger)
         done = self._remembered(self._set_aside.run(start, (*self._reading, *self._planning, self._render)))
         plan = done.state.plan
         if not done.state.suspended and (agreed is None or plan is None or plan.changes_the_same(agreed)):
@@ -147,6 +137,13 @@ class Cycle:
     def outlook(self) -> Outlook | None:
         """What the last pass knew about the time to come; None until a pass has got that far."""
         return self._edges.outlook
+
+    def _begun(self, tree: SourceTree | None, **asked: Any) -> PassProgress:
+        """A pass that has read the repository, unless it is made of this tree, and the cluster. asked: fields of its state."""
+        state = PassState(self._clock.now(), suspended=self._suspended, tree=tree or SourceTree(None), **asked)
+        return PassProgress(state).after(
+            (self._cluster,) if tree is not None else (self._source, self._cluster), self._progress
+        )
 
     def _remembered(self, done: PassProgress) -> PassProgress:
         """The same, once its edges are kept. Raises its fault."""

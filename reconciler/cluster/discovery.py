@@ -73,13 +73,15 @@ class Discovery:
         self._lock = Lock()
         self._etags: dict[str, str] = {}
         self._parts: dict[str, dict[tuple[str, str], Served]] = {}
+        self._served: Mapping[tuple[str, str], Served] = {}
         self.generation = 0
 
     def refresh(self) -> bool:
         """Asks again; returns whether anything changed. Raises `Transient`."""
-        changed = [self._refresh(path) for path in _PATHS]
-        if any(changed):
-            with self._lock:
+        with self._lock:
+            changed = [self._refresh(path) for path in _PATHS]
+            if any(changed):
+                self._served = {key: served for part in self._parts.values() for key, served in part.items()}
                 self.generation += 1
         return any(changed)
 
@@ -99,25 +101,20 @@ class Discovery:
         if groups.kind != "APIGroupDiscoveryList":
             raise Transient("the API server is too old: headroom needs aggregated discovery (Kubernetes 1.30 or newer)")
         found = _kinds(groups)
-        with self._lock:
-            self._etags[path] = answer.headers.get("ETag", "")
-            before, self._parts[path] = self._parts.get(path), found
+        self._etags[path] = answer.headers.get("ETag", "")
+        before, self._parts[path] = self._parts.get(path), found
         return found != before
 
     def find(self, group: str, kind: str) -> Served | None:
-        with self._lock:
-            return next((part[(group, kind)] for part in self._parts.values() if (group, kind) in part), None)
+        return self._served.get((group, kind))
 
     def scalable(self) -> Mapping[tuple[str, str], Served]:
         """By (group, kind), the namespaced kinds with a scale subresource."""
-        with self._lock:
-            found = {key: served for part in self._parts.values() for key, served in part.items()}
-        return {key: served for key, served in sorted(found.items()) if served.scalable and served.namespaced}
+        return {key: served for key, served in sorted(self._served.items()) if served.scalable and served.namespaced}
 
     def apis(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """By (group, kind), the versions served, the preferred first."""
-        with self._lock:
-            return {key: served.versions for part in self._parts.values() for key, served in part.items()}
+        return {key: served.versions for key, served in self._served.items()}
 
     def path_of(self, resource: Resource) -> str | None:
         """The collection's path, in the first version that both sides know; None if there is none."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from reconciler.cluster.access import Access, in_cluster_access, kubeconfig_access
+from reconciler.cluster.access import Access
 from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.connection import JSON, NOT_FOUND, Connection, Count
 from reconciler.cluster.discovery import Discovery, collection_path
@@ -235,24 +235,6 @@ def _some(waited: Sequence[str]) -> str:
     told = [what for what in waited if what.endswith(")")]
     late = [what for what in waited if not what.endswith(")")]
     return abridged([*told, *late], len(told) + _MOST_NAMED)
-
-
-def kubeconfig_cluster(
-    context: str | None, path: str = "", *, inventory: InventoryParent, count: Count, checked: bool = True
-) -> KubernetesCluster:
-    """A cluster of a kubeconfig; None is its current context. path: as for `kubeconfig_access`. checked: raises
-    `Invalid` if it cannot be used. Without this it is read when the cluster is first asked, and again until it can be used."""
-    if checked:
-        kubeconfig_access(context, path)
-    name = f"kubeconfig:{context}" if context else "kubeconfig"
-    return KubernetesCluster(name, lambda: kubeconfig_access(context, path), inventory=inventory, count=count)
-
-
-def in_cluster(*, inventory: InventoryParent, count: Count, checked: bool = True) -> KubernetesCluster:
-    """The cluster that this process runs in. checked: as for `kubeconfig_cluster`."""
-    if checked:
-        in_cluster_access()
-    return KubernetesCluster("in-cluster", in_cluster_access, inventory=inventory, count=count)
 
 
 _MERGE = "application/merge-patch+json"

@@ -21,7 +21,9 @@ from typing import Protocol
 import msgspec
 
 from reconciler.cluster.connection import CONFLICT, JSON, NOT_FOUND, Connection
+from reconciler.cluster.decoding.wire import MetadataWire
 from reconciler.cluster.discovery import collection_path
+from reconciler.manifests.pods.pod_spec_wire import Wire
 from reconciler.model.errors import Failure, Transient, message_of
 
 LEASE_SECONDS = 35
@@ -177,13 +179,7 @@ class LeaderElection:
         return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-class _MetadataWire(msgspec.Struct, rename="camel", omit_defaults=True):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _SpecWire(msgspec.Struct, rename="camel"):
+class _SpecWire(Wire, frozen=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
@@ -194,8 +190,8 @@ class _SpecWire(msgspec.Struct, rename="camel"):
 class _LeaseWire(msgspec.Struct, rename="camel"):
     api_version: str = "coordination.k8s.io/v1"
     kind: str = "Lease"
-    metadata: _MetadataWire = msgspec.field(default_factory=_MetadataWire)
-    spec: _SpecWire = msgspec.field(default_factory=_SpecWire)
+    metadata: MetadataWire = MetadataWire()
+    spec: _SpecWire = _SpecWire()
 
 
 class KubernetesLeases:
@@ -216,8 +212,8 @@ class KubernetesLeases:
         return _record(answer.data)
 
     def write(self, record: LeaseRecord) -> LeaseRecord | None:
-        document = _LeaseWire(
-            metadata=_MetadataWire(self._name, self._namespace, record.version),
+        lease = _LeaseWire(
+            metadata=MetadataWire(self._name, self._namespace, resource_version=record.version),
             spec=_SpecWire(
                 record.holder, record.seconds, record.acquired or None, record.renewed or None, record.transitions
             ),
@@ -225,7 +221,7 @@ class KubernetesLeases:
         method, path = ("PUT", f"{self._collection}/{self._name}") if record.version else ("POST", self._collection)
         headers = {"Content-Type": JSON}
         answer = self._connection.request(
-            method, path, body=msgspec.json.encode(document), headers=headers, resource="leases", always=True
+            method, path, body=msgspec.json.encode(lease), headers=headers, resource="leases", always=True
         )
         if answer.status == CONFLICT:
             return None

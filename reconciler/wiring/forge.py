@@ -14,6 +14,7 @@ from reconciler.daemon.background import Reviews
 from reconciler.daemon.daemon import Daemon
 from reconciler.files import read_secret
 from reconciler.forge import FORGES
+from reconciler.forge.forges import check_forge
 from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.model.rules import UNCAPPED
@@ -26,19 +27,20 @@ from reconciler.telemetry.logs import logger
 from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.server import PATH, WebhookServer
 from reconciler.wiring.inputs import git_options, open_catalog, reported_cluster, scope_of
-from reconciler.wiring.posting import PullRequestReport, check_forge_of, complete_page, forge_of, rendered_page
+from reconciler.wiring.posting import PullRequestReport, complete_page, forge_of, rendered_page
 from reconciler.wiring.session import make_cycle
 
 
 def _check(settings: Settings, what: str) -> None:
-    """Raises `Invalid` if a setting is missing that this one needs."""
+    """Raises `Invalid` if a setting is missing that this one needs. The token may come later, since it is read again each time."""
     from reconciler.source.opening import is_remote
 
     if not settings.forge.kind:
         raise Invalid(f"{what} needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")
     if not is_remote(settings.repository):
         raise Invalid(f"{what} needs a repository on a forge", hint="set repository to its URL")
-    check_forge_of(settings)
+    chosen = settings.forge
+    check_forge(chosen.kind, repository=chosen.repository, api=chosen.api, plain_http=settings.git.plain_http)
 
 
 class Reporter:

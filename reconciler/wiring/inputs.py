@@ -74,21 +74,23 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted, *,
     """
     choice = settings.cluster or ("kubeconfig" if settings.kubeconfig else _what_is_there())
     kind, _, rest = choice.partition(":")
+    inventory = inventory_parent(settings)
     if kind == "snapshot" and rest:
-        return snapshot_at(rest, inventory_parent(settings))
+        return snapshot_at(rest, inventory)
     if kind == "published":
         return _published_cluster(settings, rest)
     if kind == "embedded":
         return _embedded_cluster(settings, clock, rest)
     if choice != "in-cluster" and kind != "kubeconfig":
         raise Misused(f"--cluster {choice} is not a cluster", hint=f"write {CLUSTER_CHOICES}")
-    from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster
+    from reconciler.cluster.access import in_cluster_access, kubeconfig_access
+    from reconciler.cluster.kubernetes import KubernetesCluster
 
-    if choice == "in-cluster":
-        return in_cluster(inventory=inventory_parent(settings), count=count, checked=checked)
-    return kubeconfig_cluster(
-        rest or None, settings.kubeconfig, inventory=inventory_parent(settings), count=count, checked=checked
-    )
+    of_file = partial(kubeconfig_access, rest or None, settings.kubeconfig)
+    access = in_cluster_access if choice == "in-cluster" else of_file
+    if checked:
+        access()
+    return KubernetesCluster(f"{kind}:{rest}" if rest else kind, access, inventory=inventory, count=count)
 
 
 def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
@@ -98,7 +100,7 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
     except NoClusterHere as error:
         hint = f"name one with --cluster: {CLUSTER_CHOICES}"
         try:
-            snapshot = published_cluster(settings, inventory_parent(settings))
+            snapshot = published_cluster(settings)
         except Stalled as failure:
             message = f"{error.message}; whether a snapshot is published is unknown"
             raise NoClusterHere(message, hint=hint, causes=(failure,)) from error
@@ -135,7 +137,7 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
 
 
 def _published_cluster(settings: Settings, branch: str) -> Cluster:
-    snapshot = published_cluster(settings, inventory_parent(settings), branch)
+    snapshot = published_cluster(settings, branch)
     if snapshot is None:
         raise Invalid(
             f"no snapshot is published: the repository has no branch {branch or settings.snapshot.branch!r}",
@@ -291,7 +293,7 @@ class PublishedCluster(SnapshotCluster):
         self.branch = branch
 
 
-def published_cluster(settings: Settings, inventory: InventoryParent, branch: str = "") -> PublishedCluster | None:
+def published_cluster(settings: Settings, branch: str = "") -> PublishedCluster | None:
     """The snapshot on a branch of the settings' repository; None where there is none. branch: "" is the settings' own.
 
     Raises `Invalid` for a branch that has something else, or the snapshot of another folder's cluster, and `Stalled`.
@@ -314,7 +316,7 @@ def published_cluster(settings: Settings, inventory: InventoryParent, branch: st
             f"the snapshot on branch {name!r} is of the cluster that {note.path or 'the whole repository'} is for",
             hint=f"{path}, or name the branch of the right cluster: --cluster published:BRANCH",
         )
-    return PublishedCluster(found.files, inventory, taken=note.taken, folder=note.path, branch=name)
+    return PublishedCluster(found.files, inventory_parent(settings), taken=note.taken, folder=note.path, branch=name)
 
 
 def manifests_folder(settings: Settings) -> str:

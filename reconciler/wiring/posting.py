@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from reconciler.comparison import Comparison
 from reconciler.files import packaged_texts
-from reconciler.forge.forges import check_forge, forge_token, kind_of, open_forge
+from reconciler.forge.forges import forge_token, kind_of, open_forge
 from reconciler.forge.kind import CiJob
 from reconciler.forge.pull_requests import Mode, Publication, Published, Report, publish
 from reconciler.model.errors import Failure, Invalid
@@ -142,12 +142,6 @@ def pull_request_of(
             from_fork=from_fork,
             refusal=refusal,
         )
-
-
-def check_forge_of(settings: Settings) -> None:
-    """Raises `Invalid` if the settings name no forge. The token may come later, since it is read again each time."""
-    chosen = settings.forge
-    check_forge(chosen.kind, repository=chosen.repository, api=chosen.api, plain_http=settings.git.plain_http)
 
 
 def forge_of(kind: str, settings: Settings, around: CiJob | None = None) -> Forge:

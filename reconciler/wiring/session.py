@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from reconciler.clocks import FixedClock, SystemClock
 from reconciler.cycle import Cycle
@@ -27,6 +28,11 @@ from reconciler.wiring.inputs import (
     open_source,
 )
 
+if TYPE_CHECKING:
+    from reconciler.cluster.embedded.cluster import EmbeddedCluster
+    from reconciler.cluster.kubernetes import KubernetesCluster
+    from reconciler.cluster.snapshot.capture import Captured
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -34,8 +40,17 @@ class Session:
 
     cycle: Cycle
     cluster: Cluster
-    settings: Settings
     clock: Clock
+
+
+@contextmanager
+def started_cluster(
+    settings: Settings, clock: Clock, opened: Callable[[Settings, Clock], Cluster] = open_cluster
+) -> Iterator[Cluster]:
+    """The cluster of the settings, which is watched, and closed in the end."""
+    with closing(opened(settings, clock)) as cluster:
+        cluster.start(lambda: None)
+        yield cluster
 
 
 @contextmanager
@@ -57,73 +72,62 @@ def open_session(
     """
     caps = replace(settings.caps, prune_share=ALL_REMOVALS) if allow_removals else settings.caps
     clock: Clock = SystemClock() if now is None else FixedClock(now)
-    source = open_source(settings, clock)
-    try:
+    with closing(open_source(settings, clock)) as source:
         if not compares and isinstance(source, WorkingTree) and not source.has_folder:
             source.read()  # the missing folder is told before a missing cluster
-        cluster = (open_cluster_or_published if published else open_cluster)(settings, clock)
-        try:
-            progress("view")
-            cluster.start(lambda: None)
-            catalog = open_catalog(settings, cluster, clock)
+        progress("view")
+        opened = open_cluster_or_published if published else open_cluster
+        with started_cluster(settings, clock, opened) as cluster:
             cycle = make_cycle(
                 replace(settings, caps=UNCAPPED if compares else caps),
                 source=source,
                 cluster=cluster,
-                catalog=catalog,
+                catalog=open_catalog(settings, cluster, clock),
                 clock=clock,
                 progress=progress,
             )
-            yield Session(cycle, cluster, settings, clock)
-        finally:
-            cluster.close()
-    finally:
-        source.close()
+            yield Session(cycle, cluster, clock)
 
 
 def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
     """Writes a snapshot of the settings' cluster; returns the number of objects by plural."""
     from reconciler.cluster.kubernetes import KubernetesCluster
-    from reconciler.cluster.snapshot.capture import capture
+    from reconciler.cluster.snapshot.files import write_snapshot
 
     clock = SystemClock()
-    cluster = open_cluster(settings, clock)
-    try:
-        cluster.start(lambda: None)
+    with started_cluster(settings, clock) as cluster:
         if not isinstance(cluster, KubernetesCluster):
             raise Misused(
                 f"{cluster.name} is not a cluster to capture",
                 hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
             )
-        catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
-        return capture(cluster.read, path, catalog, cluster.read_scaled(), inventory_parent(settings))
-    finally:
-        cluster.close()
+        found = captured_of(settings, cluster, clock)
+    write_snapshot(path, found.files)
+    return found.counts
+
+
+def captured_of(settings: Settings, cluster: KubernetesCluster | EmbeddedCluster, clock: Clock) -> Captured:
+    from reconciler.cluster.snapshot.capture import captured
+
+    types = open_catalog(settings, cluster, clock).instance_types(cluster.view())
+    return captured(cluster.read, types, cluster.read_scaled(), inventory_parent(settings))
 
 
 def seen_cluster(settings: Settings) -> tuple[str, ClusterView]:
     """The name and one view of the cluster; nothing is written. Raises `NoClusterHere`, and what the cluster's adapter raises."""
-    cluster = open_cluster(settings, SystemClock())
-    try:
-        cluster.start(lambda: None)
+    with started_cluster(settings, SystemClock()) as cluster:
         return cluster.name, cluster.view()
-    finally:
-        cluster.close()
 
 
 def release_all(settings: Settings) -> tuple[WriteResult, ...]:
     """The result of each write. Raises `Stalled` if the cluster cannot be read in full, since something might stay held."""
     from reconciler.plan.holding.hold import releases
 
-    cluster = open_cluster(settings, SystemClock())
-    try:
-        cluster.start(lambda: None)
+    with started_cluster(settings, SystemClock()) as cluster:
         view = cluster.view()
         if not view.complete:
             raise Stalled(f"the cluster cannot be read in full: {', '.join(view.gaps)}", reason="IncompleteView")
         return tuple(cluster.write(write) for write in releases(view))
-    finally:
-        cluster.close()
 
 
 def make_cycle(

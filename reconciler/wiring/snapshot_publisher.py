@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reconciler.model.errors import Invalid
 from reconciler.ports import Clock, Cluster
@@ -13,13 +12,9 @@ from reconciler.wiring.inputs import (
     MOST_BYTES,
     SnapshotNote,
     git_options,
-    inventory_parent,
     manifests_folder,
-    open_catalog,
 )
-
-if TYPE_CHECKING:
-    from reconciler.cluster.snapshot.capture import Captured
+from reconciler.wiring.session import captured_of
 
 RENEWED_AFTER = timedelta(days=1)
 """A snapshot is pushed at least this often, even if nothing has changed. So an older one shows that the daemon does not run."""
@@ -45,10 +40,14 @@ class SnapshotPublisher:
 
     def publish(self) -> str:
         """Takes a snapshot. Returns `published` if it differs from the one on the branch or that one is a day old, else `unchanged`."""
+        from reconciler.cluster.embedded.cluster import EmbeddedCluster
+        from reconciler.cluster.kubernetes import KubernetesCluster
         from reconciler.source.branches import WrittenBranch
 
-        settings, now = self._settings, self._clock.now()
-        files = self._captured().files
+        settings, cluster, now = self._settings, self._cluster, self._clock.now()
+        if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
+            raise Invalid(f"{cluster.name} is not a cluster to capture")
+        files = captured_of(settings, cluster, self._clock).files
         size = sum(map(len, files.values()))
         if size > MOST_BYTES:
             raise Invalid(
@@ -70,17 +69,6 @@ class SnapshotPublisher:
             files, message=SnapshotNote(now, manifests_folder(settings)).message, is_current=is_current
         )
         return "published" if written else "unchanged"
-
-    def _captured(self) -> Captured:
-        from reconciler.cluster.embedded.cluster import EmbeddedCluster
-        from reconciler.cluster.kubernetes import KubernetesCluster
-        from reconciler.cluster.snapshot.capture import captured
-
-        cluster = self._cluster
-        if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
-            raise Invalid(f"{cluster.name} is not a cluster to capture")
-        types = open_catalog(self._settings, cluster, self._clock).instance_types(cluster.view())
-        return captured(cluster.read, types, cluster.read_scaled(), inventory_parent(self._settings))
 
 
 def _nowhere_to_push(repository: str) -> Invalid:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ from reconciler.cluster.resources import (
     Resource,
     only_object,
 )
-from reconciler.cluster.snapshot.files import CATALOG_FILE, WORKLOADS_FILE, file_of, write_snapshot
+from reconciler.cluster.snapshot.files import CATALOG_FILE, WORKLOADS_FILE, file_of
 from reconciler.manifests.instance_types import instance_types_document
 from reconciler.manifests.pods.workload import ENDINGS
 from reconciler.model.nodes import InstanceType
@@ -64,19 +63,6 @@ class Captured:
 
     files: Mapping[str, bytes]
     counts: Mapping[str, int]
-
-
-def capture(
-    read: Read,
-    path: str | Path,
-    catalog: Iterable[InstanceType] = (),
-    scaled: Scaled = (),
-    inventory: InventoryParent | None = None,
-) -> Mapping[str, int]:
-    """Writes `captured` to a folder or .tar.gz. Raises `Invalid` too, if that cannot be written."""
-    found = captured(read, catalog, scaled, inventory)
-    write_snapshot(path, found.files)
-    return found.counts
 
 
 def captured(

@@ -1,8 +1,15 @@
-"""API objects as a server sends them, with what a test does not care about filled in."""
+"""API objects as a server sends them, with what a test does not care about filled in, and snapshots of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
+
+from reconciler.cluster.apply import InventoryParent
+from reconciler.cluster.snapshot.capture import Read, Scaled, captured
+from reconciler.cluster.snapshot.files import write_snapshot
+from reconciler.model.nodes import InstanceType
 
 Document = dict[str, Any]
 
@@ -112,3 +119,16 @@ def managed(manager: str, fields: Document, *, subresource: str = "") -> Documen
         "fieldsV1": fields,
         **({"subresource": subresource} if subresource else {}),
     }
+
+
+def capture(
+    read: Read,
+    path: Path,
+    catalog: Iterable[InstanceType] = (),
+    scaled: Scaled = (),
+    inventory: InventoryParent | None = None,
+) -> Mapping[str, int]:
+    """A snapshot in a folder or .tar.gz. Returns the number of objects by plural."""
+    found = captured(read, catalog, scaled, inventory)
+    write_snapshot(path, found.files)
+    return found.counts

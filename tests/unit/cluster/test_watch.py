@@ -50,7 +50,7 @@ class KnownDiscovery(Discovery):
 
     def __init__(self, connection: Connection, served: dict[tuple[str, str], Served]) -> None:
         super().__init__(connection)
-        self._parts = {"/api": served}
+        self._served = served
 
     def refresh(self) -> bool:
         return False

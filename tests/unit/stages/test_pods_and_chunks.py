@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.resources import NODES, PODS
-from reconciler.cluster.snapshot.capture import capture
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.report.explanation import explanation
@@ -21,7 +20,7 @@ from tests.examples.unplaceable import cases, write_snapshot
 from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster
 from tests.headroom_command import headroom
-from tests.unit.cluster.documents import node, pod
+from tests.unit.cluster.documents import capture, node, pod
 
 # At a NodePool's limit pending pods come before chunks, though headroom makes no node for them.
 

@@ -11,13 +11,13 @@ import yaml
 
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.clocks import FixedClock
-from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.model.changes import ApplyStatus, Plan, Write, WriteResult
 from reconciler.model.provisioning_requests import Phase
 from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Document
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request, request_ref
+from tests.unit.cluster.documents import capture
 
 # Requests from Git run once: not again after they have ended, whatever became of their objects, and whoever asks.
 

@@ -11,12 +11,11 @@ from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.connection import Answer
 from reconciler.cluster.decoding.protobuf import page_of
 from reconciler.cluster.resources import PODS, Resource
-from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import pages_of
 from reconciler.model.errors import Invalid
-from tests.unit.cluster.documents import Document, pod
+from tests.unit.cluster.documents import Document, capture, pod
 from tests.unit.cluster.scripted_server import Reply, Script, serving
 
 USED = {"autoscaling.x-k8s.io/consume-provisioning-request": "train"}

@@ -15,7 +15,6 @@ from reconciler.cluster.resources import (
     VOLUME_CLAIMS,
     Resource,
 )
-from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.cluster.view import ViewStore
 from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim
@@ -23,6 +22,7 @@ from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Toleration
 from reconciler.model.view import ClusterView
+from tests.unit.cluster.documents import capture
 
 ZONE = "topology.kubernetes.io/zone"
 SECRET = "hunter2"

@@ -23,7 +23,6 @@ from reconciler.cluster.resources import (
     scaled_kind,
 )
 from reconciler.cluster.scales import scale_document
-from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of, snapshot_at
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Delete, Outcome
@@ -31,7 +30,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from tests import builders
-from tests.unit.cluster.documents import Document, buffer, deployment, managed, node, pod
+from tests.unit.cluster.documents import Document, buffer, capture, deployment, managed, node, pod
 
 SECRET = "hunter2"
 
