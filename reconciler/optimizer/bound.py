@@ -304,7 +304,7 @@ def _rows_of(
     return SpreadRows(
         rules[counters[0]].key,
         tuple(domains),
-        tuple(_counted(state, counters, domain, entries) for domain in domains),
+        _counted(state, counters, domains, entries),
         _most_in_any_order(amounts, np.array([float(rules[counter].max_skew) for counter in counters])),
         {
             batch: (len(set(counters).intersection(some)), len(limited.get(batch, ())) * sizes.get(batch, 0.0))
@@ -364,10 +364,18 @@ def _sizes(state: State, placed: Mapping[Batch, int], own: Iterable[Batch]) -> d
     return {batch: min(1.0, size / middle) if middle else 1.0 for batch, size in sizes.items()}
 
 
-def _counted(state: State, counters: Sequence[int], domain: Domain, entries: Sequence[JournalEntry]) -> int:
-    here = sum(state.topology.counters[counter].count(domain) for counter in counters)
-    places = {(counter, domain) for counter in counters}
-    return here - sum(entry.count * len(places.intersection(entry.counted_in.labels)) for entry in entries)
+def _counted(
+    state: State, counters: Sequence[int], domains: Sequence[Domain], entries: Sequence[JournalEntry]
+) -> tuple[int, ...]:
+    """By domain, how many pods count in all of these counters together, without the chunks of these entries."""
+    topology = state.topology
+    rows = [topology.counters[counter].row for counter in counters]
+    here = np.append(topology.labels.table[rows].sum(axis=0), 0)  # the last for chunks that count nowhere: column -1
+    for entry in entries:
+        for counter in set(counters).intersection(topology.counts_of(entry.batch.needs)):
+            here[state.column(counter, entry.bin, entry.template)] -= entry.count
+    key = topology.counters[counters[0]].counted.key
+    return tuple(int(here[topology.column_of(key, domain)]) for domain in domains)
 
 
 def _is_worth_it(state: State, offers: PoolOffers, key: str) -> bool:

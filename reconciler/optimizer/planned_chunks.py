@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reconciler.model.quantity import Resources
 from reconciler.optimizer.packing import NodeRules, Packing, Pattern, bin_types_for, planned_pattern
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import RESERVATION_MARK
-from reconciler.placement.engine.journal import JournalEntry, Saved
+from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 from reconciler.placement.requirements import ANYWHERE, Mask, Requirements, Values, one_of
@@ -131,12 +130,11 @@ def reassign(state: State, problem: PackingProblem, patterns: Sequence[Pattern])
     Undoes everything first, since only the last step can be undone, and then places on existing bins what was there.
     """
     existing = [entry for entry in state.entries() if entry.bin < state.base]
-    state.roll_back(Saved(0))
+    state.roll_back(0)
     for entry in existing:
         state.add_existing(entry.batch, entry.bin, entry.count)
     for was, entries in problem.kept:
         _open(state, was, [(entry.batch, entry.count) for entry in entries])
-        state.charge(*_charged(state))
     waiting = [list(reversed(chunks)) for chunks in problem.chunks]
     for pattern in patterns:
         held = [found for item, count in pattern.items for found in _next(waiting[item], count)]
@@ -149,11 +147,10 @@ def reassign(state: State, problem: PackingProblem, patterns: Sequence[Pattern])
         offers = template.offers
         if offers.minimums and template.least(used) is None:
             return f"NodePool {offers.pool.name} asks for more types (minValues) than hold its nodes"
-        _open(state, template, [(shape.batch, count) for shape, count in held])
-        charged = _charged(state)
-        if state.limits.shortage(*charged) is not None:
+        charged = template.charge(used, int(template.cheapest(used[None])[0]))
+        if state.limits.shortage(offers.pool.name, charged) is not None:
             return f"NodePool {offers.pool.name} has limits that it would break"
-        state.charge(*charged)
+        _open(state, template, [(shape.batch, count) for shape, count in held])
     return ""
 
 
@@ -176,12 +173,6 @@ def _open(state: State, template: NodeTemplate, chunks: Sequence[tuple[Batch, in
     index = state.planned.count
     for batch, count in chunks:
         state.add_planned(batch, template, index, count)
-
-
-def _charged(state: State) -> tuple[str, Resources]:
-    """What the last node counts against the limits of its NodePool."""
-    index = state.planned.count - 1
-    return state.planned.of(index).offers.pool.name, state.charged(index)
 
 
 def _next(waiting: list[tuple[Shape, int]], count: int) -> list[tuple[Shape, int]]:

@@ -40,6 +40,7 @@ from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.volumes import with_volumes
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
+from reconciler.placement.engine.journal import BATCH, BIN, CHUNKS
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.nodes.existing import bins_of, frame_of
@@ -102,6 +103,8 @@ class Offerer:
         self._holding: dict[int, list[bytes]] = {}
         """By pool, which of its types hold the chunks of each planned node."""
         self._requests: dict[tuple[int, ...], Resources] = {}
+        self._alternatives: list[tuple[str, Resources, Resources]] = []
+        """What pools were charged for more than their nodes count."""
 
     def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> PlannedNode:
         """The planned node with this number. Charges the pool for larger alternatives."""
@@ -112,6 +115,11 @@ class Offerer:
         if requests is None:
             requests = self._requests[asked] = self._state.columns.asked(asked)
         return replace(offer.node, requests=requests, holdings=holdings)
+
+    def take_back(self) -> None:
+        """Alternatives count against limits only among planned nodes, so in the end their charges are taken back."""
+        for pool, largest, charged in self._alternatives:
+            self._state.limits.charge(pool, charged, largest, nodes=0)
 
     def _offer(self, index: int, template: NodeTemplate) -> Offer:
         state, offers, pool = self._state, template.offers, template.pool
@@ -128,7 +136,8 @@ class Offerer:
         if offer is None:
             offer = self._known[key] = self._made(index, template, allowed)
         if is_limited:
-            state.charge(offers.pool.name, offer.largest, charged, nodes=0)
+            state.limits.charge(offers.pool.name, offer.largest, charged, nodes=0)
+            self._alternatives.append((offers.pool.name, offer.largest, charged))
         return offer
 
     def _made(self, index: int, template: NodeTemplate, allowed: Mask | None) -> Offer:
@@ -230,14 +239,12 @@ class Solution:
         state = self.state
         held = _held(state, self.batches)
         holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
-        saved = state.save()
         offerer = Offerer(state, self.options.instance_types)
         planned = [
             in_its_pool(offerer.planned_node(index, holdings[state.base + index]))
             for index in range(state.planned.count)
         ]
-        # Alternatives count against limits only among planned nodes, so their charges are taken back.
-        state.roll_back(saved)
+        offerer.take_back()
         occupied = []
         for number, origin in enumerate(state.bins.origins):
             if number in holdings:
@@ -353,10 +360,10 @@ _Held: TypeAlias = tuple[ObjectRef, int, int]
 def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:
     """What each bin holds, sorted: chunks of a batch go to its members in their order, bin by bin."""
     bins = state.base + state.planned.count
-    placed = state.placed()
-    numbers = np.array([batch.number for batch in placed.batches], dtype=np.int64)[placed.batch]
-    keys, places = np.unique(numbers * bins + placed.bin, return_inverse=True)
-    counts = np.bincount(places, weights=placed.chunks, minlength=len(keys)).astype(np.int64)
+    rows = state.placed()
+    numbers = np.array([batch.number for batch in state.batches], dtype=np.int64)[rows[:, BATCH]]
+    keys, places = np.unique(numbers * bins + rows[:, BIN], return_inverse=True)
+    counts = np.bincount(places, weights=rows[:, CHUNKS], minlength=len(keys)).astype(np.int64)
     found: defaultdict[int, list[_Held]] = defaultdict(list)
     batch = -1
     for number, bin_number, count in zip(*(item.tolist() for item in (*np.divmod(keys, bins), counts)), strict=True):

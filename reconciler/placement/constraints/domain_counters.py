@@ -161,14 +161,6 @@ class Counter:
         assert self.numbers is not None
         return dict(zip(self.numbers, self.counts.table[self.row].tolist(), strict=False))
 
-    def add(self, domain: Domain, amount: int) -> None:
-        """Adds to the count of a domain. `amount` is negative when an attempt is undone."""
-        if self.numbers is None:
-            assert isinstance(domain, int)
-            self.counts.table[self.row, domain] += amount
-            return
-        self.counts.table[self.row, self.counts.column_of(domain, self.numbers)] += amount
-
 
 @dataclass(frozen=True, slots=True)
 class RuleStanding:

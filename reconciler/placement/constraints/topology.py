@@ -16,6 +16,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.placement.arrays import Numbers
 from reconciler.placement.batches import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.constraints.domain_counters import (
     Counted,
@@ -40,7 +41,7 @@ from reconciler.placement.constraints.pod_rules import (
     spread_of,
     spread_rules,
 )
-from reconciler.placement.nodes.existing import Bins, LocatedGroup
+from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.requirements import Requirements
 
 
@@ -183,6 +184,7 @@ class Topology:
         """Cache by number of the class and chunks_only, cleared like the one above."""
         self._existing: dict[int, set[Domain]] = {}
         self._domains: dict[str, list[Domain | None]] = {}
+        self._columns: dict[int, Numbers] = {}
         self.assumptions = self._table.assumptions
         self.expected: dict[int, set[Domain]] = {}
         """By counter, domains without a node so far, in which other demands will get nodes (see `domains.expect_planned`)."""
@@ -298,26 +300,24 @@ class Topology:
             return
         for placed in self._bins.bound_groups:
             shape = placed.bound_group.shape
-            for index in self._counts_of(self._needs.class_of(shape), shape):
-                counted = self.counters[index].counted
-                if not counted.chunks_only and (counted.leaving or not placed.bound_group.deleting):
-                    self._count(self.counters[index], placed)
+            for position in self._counts_of(self._needs.class_of(shape), shape):
+                counter = self.counters[position]
+                if not counter.counted.chunks_only and (counter.counted.leaving or not placed.bound_group.deleting):
+                    columns = self.columns(position)[placed.rows]
+                    seen = columns >= 0
+                    np.add.at(counter.counts.table[counter.row], columns[seen], placed.counts[seen])
 
-    def _count(self, counter: Counter, placed: LocatedGroup) -> None:
-        rows, counts = placed.rows, placed.counts
-        if counter.included is not None:
-            rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
-        if counter.on_hosts:
-            self.hosts.table[counter.row, rows] += counts
-            return
-        codes, cells = self._bins.table.column(counter.counted.key)
-        by_cell = np.zeros(len(cells), dtype=np.int64)
-        np.add.at(by_cell, codes[rows], counts)
-        for cell, amount in zip(cells, by_cell.tolist(), strict=True):
-            if amount and isinstance(cell, str):
-                counter.add(cell, amount)
-
-    def counted_domain(self, counter: int, number: int) -> Domain | None:
-        """The domain in which a pod on an existing bin counts; None where it does not count."""
-        item = self.counters[counter]
-        return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
+    def columns(self, position: int) -> Numbers:
+        """By existing bin, the column in which a pod there counts, of the counter with this number; -1 where it does not."""
+        if position not in self._columns:
+            counter = self.counters[position]
+            columns: Numbers = np.arange(len(self._bins), dtype=np.int64)
+            if not counter.on_hosts:
+                key = counter.counted.key
+                codes, cells = self._bins.table.column(key)
+                numbers = [self.column_of(key, cell) if isinstance(cell, str) else -1 for cell in cells]
+                columns = np.array(numbers, dtype=np.int64)[codes]
+            if counter.included is not None:
+                columns = np.where(counter.included, columns, -1)
+            self._columns[position] = columns
+        return self._columns[position]

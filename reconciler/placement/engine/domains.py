@@ -6,8 +6,7 @@ ask for the same nodes. Where they do not, the order of the domains and of the p
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, product
@@ -22,7 +21,7 @@ from reconciler.placement.constraints.domain_counters import Counter, Domain
 from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.fill import Task
-from reconciler.placement.engine.journal import PlacedArrays, Saved
+from reconciler.placement.engine.journal import BATCH, BIN, CHUNKS
 from reconciler.placement.engine.open import size_options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
@@ -233,14 +232,10 @@ class Balance:
     before them. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use.
     """
 
-    def __init__(self, state: State, placed: Callable[[], PlacedArrays]) -> None:
-        """placed: gives everything placed. It is only asked for by rules that do not hold at first sight."""
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._made = placed
         self._least: dict[tuple[int, int], int] = {}
         self._families: dict[_Family, int] = {}
-        self._brought: list[set[int]] = []
-        """By kind of chunk, the families (see `_family`) of the rules that it brings."""
 
     def holds(self, rule: SpreadRule, bins: Numbers) -> bool:
         """Whether the rule holds for the chunks on these bins that are under it."""
@@ -276,19 +271,12 @@ class Balance:
         """What chunks that do not bring this rule add to its counter, by column.
 
         Chunks that bring the rule with another node selector are left out: they cannot come at any time either."""
-        placed, (kind_of, groups, places) = self._placed, self._groups
-        family = self._family(rule)
+        family, (rows, kind_of, kinds) = self._family(rule), self._placed
+        loose_kinds = [rule.counter in counted_by and family not in brought for counted_by, brought in kinds]
+        rows = rows[np.array(loose_kinds, dtype=np.bool_)[kind_of]]
+        columns = self._state.columns_of(rule.counter, rows)
         loose = np.zeros(counter.counts.table.shape[1], dtype=np.int64)
-        others = np.array([family not in brought for brought in self._brought], dtype=np.bool_)
-        if counter.on_hosts:
-            here = np.array([rule.counter in item.hosts for item in placed.counted], dtype=np.bool_)
-            rows = here[placed.counted_in] & others[kind_of]
-            np.add.at(loose, placed.bin[rows], placed.chunks[rows])
-        if rule.counter in places:
-            _, place_of, sums = groups[:, others[groups[0]]]
-            by_place = np.bincount(place_of, weights=sums, minlength=len(placed.counted)).astype(np.int64)
-            for place, domain in places[rule.counter]:
-                loose[self._state.topology.column_of(rule.key, domain)] += by_place[place]
+        np.add.at(loose, columns[columns >= 0], rows[columns >= 0, CHUNKS])
         return loose
 
     def _family(self, rule: SpreadRule) -> int:
@@ -298,37 +286,28 @@ class Balance:
         return self._families.setdefault(family, len(self._families))
 
     @cached_property
-    def _placed(self) -> PlacedArrays:
-        return self._made()
-
-    @cached_property
-    def _groups(self) -> tuple[Numbers, Numbers, Mapping[int, list[tuple[int, Domain]]]]:
-        """By journal entry the kind of its chunks; columns of a kind, a place of `counted`, and how many chunks of that kind count there; and by
-        counter the places that count in it, each with its domain."""
-        placed, topology, known = self._placed, self._state.topology, dict[tuple[int, bool], int]()
-        kinds = []
-        for batch in placed.batches:
+    def _placed(self) -> tuple[Numbers, Numbers, list[tuple[Sequence[int], set[int]]]]:
+        """Rows of the journal, the kind of chunks in each, and of each kind the counters in which they count and the families (see `_family`) of
+        the rules that they bring."""
+        state, known = self._state, dict[tuple[int, bool], int]()
+        kinds: list[tuple[Sequence[int], set[int]]] = []
+        kind_of = []
+        for batch in state.batches:
             kind = (batch.needs.equivalence_class, batch.keeps_minimum)
             if kind not in known:
                 known[kind] = len(known)
-                rules = topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
-                self._brought.append({self._family(rule) for rule in spread_of(rules)})
-            kinds.append(known[kind])
-        kind_of = np.array(kinds, dtype=np.int64)[placed.batch]
-        keys, which = np.unique(kind_of * len(placed.counted) + placed.counted_in, return_inverse=True)
-        sums = np.bincount(which, weights=placed.chunks).astype(np.int64)
-        found = defaultdict[int, list[tuple[int, Domain]]](list)
-        for place, counted_in in enumerate(placed.counted):
-            for counter, domain in counted_in.labels:
-                found[counter].append((place, domain))
-        return kind_of, np.stack([*np.divmod(keys, len(placed.counted)), sums]), found
+                rules = state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
+                kinds.append((state.topology.counts_of(batch.needs), {self._family(rule) for rule in spread_of(rules)}))
+            kind_of.append(known[kind])
+        rows = state.placed()
+        return rows, np.array(kind_of, dtype=np.int64)[rows[:, BATCH]], kinds
 
 
-def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> bool:
+def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: int) -> bool:
     """Whether spread rules on labels other than the hostname hold for chunks of the batch placed since `since`."""
-    bins = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}
-    used, balance = np.array(sorted(bins), dtype=np.int64), Balance(state, state.placed)
-    return not bins or all(balance.holds(rule, used) for rule in rules if rule.key != HOSTNAME_LABEL)
+    rows, balance = state.placed(since), Balance(state)
+    used = np.unique(rows[rows[:, BATCH] == state.index_of(batch), BIN])
+    return not len(used) or all(balance.holds(rule, used) for rule in rules if rule.key != HOSTNAME_LABEL)
 
 
 def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:

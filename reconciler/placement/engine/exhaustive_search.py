@@ -21,7 +21,6 @@ from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Combination, combinations_of, expect_planned
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.open import (
-    add,
     empty_node,
     growable,
     most_on_new,
@@ -55,7 +54,7 @@ class Destination:
         if self.template is None:
             state.add_existing(self.batch, self.bin, 1)
         else:
-            add(state, self.batch, self.bin - state.base, self.template, 1)
+            state.add_planned(self.batch, self.template, self.bin - state.base, 1)
 
 
 def destinations_of(

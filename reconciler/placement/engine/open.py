@@ -12,7 +12,6 @@ import numpy as np
 
 from reconciler.placement.arrays import (
     COUNTS,
-    KEPT,
     NODES,
     PLENTY,
     ROUNDING,
@@ -23,7 +22,6 @@ from reconciler.placement.arrays import (
     Numbers,
 )
 from reconciler.placement.batches import Batch, RelaxationStep
-from reconciler.placement.constraints.limits import NOTHING
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.fill import Task, host_caps, rule_caps
@@ -166,7 +164,7 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
         template = empty_node(state, pool, options.compatibility)
         held = most_on_new(template, task.batch, amount)
         if held:
-            add(state, task.batch, state.planned.count, template, held, instance_type)
+            state.add_planned(task.batch, template, state.planned.count, held, instance_type)
             placed += held
         if held < amount:
             break
@@ -195,14 +193,6 @@ def _empty_node(state: State, pool: int, compatibility: Compatibility, fits: Mas
     rows = rows if fits is None else rows & fits
     own = offers.own_labels(compatibility.wanted)
     return state.templates.get(pool, rows, own, compatibility.wanted, compatibility.own_taint)
-
-
-def add(state: State, batch: Batch, index: int, template: NodeTemplate, amount: int, instance_type: int = KEPT) -> None:
-    """Adds chunks to a planned node, or to a new one after the last, and charges the pool for what it is now in place of what it was."""
-    is_new = index == state.planned.count
-    before = NOTHING if is_new else state.charged(index)
-    state.add_planned(batch, template, index, amount, instance_type)
-    state.charge(template.offers.pool.name, state.charged(index), before, nodes=int(is_new))
 
 
 def enlarge(
@@ -238,7 +228,7 @@ def enlarge(
         template = growable(state, index, template)
     amount = most_with_minimums(state, template, index, batch, chunks)
     if amount:
-        add(state, batch, index, template, amount, instance_type)
+        state.add_planned(batch, template, index, amount, instance_type)
     return amount
 
 
@@ -275,12 +265,10 @@ def settle(state: State) -> None:
         positions = template.cheapest(planned.used[indices])
         for at in np.flatnonzero(positions != planned.position[indices]).tolist():
             index, position, chosen = int(indices[at]), int(positions[at]), template
-            before = state.charged(index)
             if template.pool in state.limited:
                 chosen = growable(state, index, template)
                 position = int(chosen.cheapest(planned.used[index][None, :])[0])
             state.settle(index, chosen, position)
-            state.charge(chosen.offers.pool.name, state.charged(index), before, nodes=0)
 
 
 def growable(state: State, index: int, template: NodeTemplate) -> NodeTemplate:
@@ -308,7 +296,7 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
             template = growable(state, index, template)
         amount = most_with_minimums(state, template, index, task.batch, wanted)
         if amount:
-            add(state, task.batch, index, template, amount)
+            state.add_planned(task.batch, template, index, amount)
         placed += amount
     return placed
 

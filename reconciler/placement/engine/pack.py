@@ -14,7 +14,7 @@ from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
-from reconciler.placement.engine.journal import PlacedArrays
+from reconciler.placement.engine.journal import BATCH, BIN
 from reconciler.placement.engine.open import make_nodes, settle
 from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention
@@ -98,22 +98,30 @@ class Packer:
         spread = {item.number: constraints for item in later if (constraints := self._state.constraints(item)).spread}
         if not spread:
             return {}
-        placed = self._state.placed()
         sets = {constraints: place for place, constraints in enumerate(dict.fromkeys(spread.values()))}
         under: dict[SpreadRule, list[Numbers]] = {}
-        used_by = _bins_by({number: sets[constraints] for number, constraints in spread.items()}, placed)
+        used_by = self._bins_by({number: sets[constraints] for number, constraints in spread.items()})
         for constraints, place in sets.items():
             for rule in constraints.spread if place in used_by else ():
                 under.setdefault(rule, []).append(used_by[place])
-        balance = Balance(self._state, lambda: placed)
+        balance = Balance(self._state)
         # A rule that holds for all batches under it holds for each of them. Most rules do.
         if all(balance.holds(rule, np.unique(np.concatenate(used))) for rule, used in under.items()):
             return {}
         broken = {
             number: [rule for rule in spread[number].spread if not balance.holds(rule, used)]
-            for number, used in _bins_by({number: number for number in spread}, placed).items()
+            for number, used in self._bins_by({number: number for number in spread}).items()
         }
         return {number: found for number, found in broken.items() if found}
+
+    def _bins_by(self, together: Mapping[int, int]) -> dict[int, Numbers]:
+        """The bins that batches use which have a number in common. together: by number of a batch."""
+        rows, number_of = self._state.placed(), [together.get(batch.number, -1) for batch in self._state.batches]
+        numbers, used = np.array(number_of, dtype=np.int64)[rows[:, BATCH]], rows[:, BIN]
+        bins = 1 + int(used.max(initial=0))
+        keys = np.unique(numbers[numbers >= 0] * bins + used[numbers >= 0])
+        found, firsts = np.unique(keys // bins, return_index=True)
+        return dict(zip(found.tolist(), np.split(keys % bins, firsts[1:]), strict=False))
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Within each rank, chunks that were placed before come first, so that new ones do not displace them."""
@@ -282,15 +290,6 @@ class Packer:
         if constraints.keys:
             return OverDomains(self._state, batch, constraints, fill, opening, self._batches).place(count)
         return fill((ANYWHERE,), count, opening)
-
-
-def _bins_by(together: Mapping[int, int], placed: PlacedArrays) -> dict[int, Numbers]:
-    """The bins that batches use which have a number in common. together: by number of a batch."""
-    numbers = np.array([together.get(batch.number, -1) for batch in placed.batches], dtype=np.int64)[placed.batch]
-    bins = 1 + int(placed.bin.max(initial=0))
-    keys = np.unique(numbers[numbers >= 0] * bins + placed.bin[numbers >= 0])
-    found, firsts = np.unique(keys // bins, return_index=True)
-    return dict(zip(found.tolist(), np.split(keys % bins, firsts[1:]), strict=False))
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:

@@ -13,23 +13,13 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.arrays import KEPT, Numbers, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
-from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
+from reconciler.placement.constraints.domain_counters import Domain, Inclusion, TopologyRule
 from reconciler.placement.constraints.limits import NODES as NODES_LIMIT
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_rules import NodePorts, NodeReadiness, NodeUnschedulable
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
-from reconciler.placement.engine.journal import (
-    CountedIn,
-    JournalEntry,
-    LimitCharge,
-    PlacedArrays,
-    Saved,
-    Settled,
-    Step,
-    Walked,
-    placed_arrays,
-)
+from reconciler.placement.engine.journal import BIN, CHUNKS, NOW, WAS, Journal, JournalEntry
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -102,9 +92,16 @@ class State:
         self._kept: dict[tuple[object, ...], Any] = {}
         self.weights = _by_weight(offers)
         """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
-        self._journal: list[Step] = []
-        self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
-        """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
+        self.batches: list[Batch] = []
+        """Those of which something was placed, as the journal numbers them."""
+        self._index: dict[int, int] = {}
+        """The number of each of them, by identity."""
+        self._journal = Journal()
+        self._seen = {(item.counted.key, item.counted.inclusion): item.on_hosts for item in topology.counters}
+        """What counters differ in as to where they count: label, nodes that they look at, and whether that is the hostname."""
+        numbers = {seen: number for number, seen in enumerate(self._seen)}
+        self._seen_by = [numbers[item.counted.key, item.counted.inclusion] for item in topology.counters]
+        self._domain_columns: Numbers = np.zeros((len(topology.counters), 0), dtype=np.int64)
         self.fullness = bins.fullness()
         """How full existing bins were at the start, so that their order does not change while placing."""
 
@@ -125,61 +122,59 @@ class State:
             made = self._kept[key] = make()
         return made
 
-    def save(self) -> Saved:
-        return Saved(len(self._journal))
+    def save(self) -> int:
+        """The length of the journal when an attempt begins."""
+        return len(self._journal)
 
-    def roll_back(self, saved: Saved) -> None:
+    def roll_back(self, saved: int) -> None:
         """Undoes everything done since, the last first."""
         while len(self._journal) > saved:
-            step = self._journal.pop()
-            if isinstance(step, LimitCharge):
-                self.limits.charge(step.pool, step.instead_of, step.more, nodes=-step.nodes)
-            elif isinstance(step, Settled):
-                self.planned.settle(step.index, step.template, step.position)
-            else:
-                for entry in [step] if isinstance(step, JournalEntry) else reversed(step.entries()):
-                    self._undo(entry)
+            place, number, count, now, was, position = self._journal.pop()
+            batch, index = self.batches[place], number - self.base
+            self._count(batch, number, now, -count)
+            if index >= 0:
+                before = self._charged(index)
+                self.planned.undo(batch, index, count, was, position)
+                self._charge(self.templates.list[now].pool, before, index if was >= 0 else None)
 
-    def start_again(self, saved: Saved) -> None:
+    def start_again(self, saved: int) -> None:
         """Undoes everything done since, and forgets the domains that were expected."""
         self.roll_back(saved)
         self.topology.expected.clear()
 
-    def _undo(self, entry: JournalEntry) -> None:
-        self._count(entry, -1)
-        if entry.bin >= self.base:
-            self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.position)
+    def placed(self, since: int = 0) -> Numbers:
+        """Rows of the journal: everything that was placed (since then, where given), in order."""
+        rows = self._journal.rows[since:]
+        return rows[rows[:, CHUNKS] > 0]
 
-    def entries(self, since: Saved | None = None) -> list[JournalEntry]:
-        """Everything that was placed (since then, where given), in order."""
-        found: list[JournalEntry] = []
-        for step in self._journal[since:]:
-            if isinstance(step, JournalEntry):
-                found.append(step)
-            elif isinstance(step, Walked):
-                found += step.entries()
-        return found
-
-    def placed(self) -> PlacedArrays:
-        """The same as arrays, for what goes through everything often."""
-        return placed_arrays(self._journal)
-
-    def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
-        """Charges a pool's limits, if it has any."""
-        if self.limits.is_limited(pool):
-            self.limits.charge(pool, more, instead_of, nodes=nodes)
-            self._journal.append(LimitCharge(pool, more, instead_of, nodes))
+    def entries(self) -> list[JournalEntry]:
+        """The same with the batches."""
+        rows = self.placed()[:, :WAS].tolist()
+        return [JournalEntry(self.batches[place], number, count, now) for place, number, count, now in rows]
 
     def charged(self, index: int) -> Resources:
         """The charge of a planned node against its pool's limits: its type, or the smallest list that meets minValues."""
         planned = self.planned
         return planned.of(index).charge(planned.used[index], int(planned.position[index]))
 
+    def _charged(self, index: int) -> Resources:
+        """The same; nothing where its pool has no limits."""
+        return self.charged(index) if self.planned.of(index).pool in self.limited else NOTHING
+
+    def _charge(self, pool: int, before: Resources, index: int | None, *, nodes: int = 0) -> None:
+        """Charges a pool for what a planned node is now, in place of what it was. index: None for a node that is no more."""
+        if pool in self.limited:
+            now = NOTHING if index is None else self.charged(index)
+            name = self.offers[pool].pool.name
+            self.limits.charge(name, now, before, nodes=-1 if index is None else nodes)
+
     def settle(self, index: int, template: NodeTemplate, position: int) -> None:
         """Gives a planned node another type, of this template."""
-        before = Settled(index, int(self.planned.template[index]), int(self.planned.position[index]))
-        self.planned.settle(index, template.number, position)
-        self._journal.append(before)
+        planned, before = self.planned, self._charged(index)
+        was, at = int(planned.template[index]), int(planned.position[index])
+        planned.settle(index, template.number, position)
+        self._journal.add((0, self.base + index, 0, template.number, was, at))
+        self._charge(template.pool, before, index)
 
     def may_make_nodes(self) -> bool:
         """Whether the limits of any pool leave room for one more node."""
@@ -192,103 +187,107 @@ class State:
         """The rules between pods that its chunks are under: their shape's own, and those of pods that keep it off."""
         return self.topology.constraints(batch.needs, chunks_only=batch.keeps_minimum)
 
+    def index_of(self, batch: Batch) -> int:
+        """Its number in the journal."""
+        index = self._index.get(id(batch))
+        if index is None:
+            index = self._index[id(batch)] = len(self.batches)
+            self.batches.append(batch)
+        return index
+
     def add_existing(self, batch: Batch, number: int, count: int) -> None:
-        entry = JournalEntry(batch, number, count, self._counted_at(batch, number))
-        self._count(entry, 1)
-        self._journal.append(entry)
+        self._count(batch, number, -1, count)
+        self._journal.add((self.index_of(batch), number, count, -1, -1, 0))
 
     def add_planned(
         self, batch: Batch, template: NodeTemplate, index: int, count: int, instance_type: int = KEPT
     ) -> None:
-        """Adds chunks to a planned node, or to a new one after the last. `template` is what it is from now on.
+        """Adds chunks to a planned node, or to a new one after the last, and charges its pool. `template` is what it is from now on.
 
         instance_type: what it would be bought as then."""
-        if index == self.planned.count:
+        is_new = index == self.planned.count
+        if is_new:
             self.allocate_planned(1)
+        before = NOTHING if is_new else self._charged(index)
         was, position = self.planned.add(batch, template, index, count, instance_type)
-        if was < 0:
+        if is_new:
             self.ports.open(self.base + index, template.offers.host_ports)
-        counted_in = self._counted_in(batch, template.number)
-        entry = JournalEntry(batch, self.base + index, count, counted_in, was, position)
-        self._count(entry, 1)
-        self._journal.append(entry)
+        self._count(batch, self.base + index, template.number, count)
+        self._journal.add((self.index_of(batch), self.base + index, count, template.number, was, position))
+        self._charge(template.pool, before, index, nodes=int(is_new))
 
     def allocate_planned(self, fresh: int) -> None:
         """Extends every array that has a row or a column for each planned node."""
         if self.planned.allocate(fresh):
             self.topology.hosts.reach(self.base + len(self.planned.template))
 
-    def note_walked(self, batches: Sequence[Batch], kinds: Numbers, log: Numbers, stopped: int) -> None:
-        """Records what the walk placed and counted (see `loops/walk.py`). What it placed of the batch at which it stopped is taken back.
+    def note_walked(self, rows: Numbers, types: Numbers, whole: int) -> None:
+        """Records what the walk placed and counted, as rows of the journal. types: of the planned nodes that there were before.
 
-        kinds: by batch, a number that those share which count alike."""
-        planned, lists = self.planned, self.templates.list
-        new = log[:, 4] < 0
-        planned.recount(planned.count + int(new.sum()))
-        for index, number in log[new][:, [1, 3]].tolist():
-            self.ports.open(self.base + index, lists[number].offers.host_ports)
-        # Where chunks of a kind count on nodes of a template, once for each pair of them.
-        pairs_of = kinds[log[:, 0]] * len(lists) + log[:, 3]
-        _, first, place = np.unique(pairs_of, return_index=True, return_inverse=True)
-        pairs = log[first][:, [0, 3]].tolist()
-        counted = [self._counted_in(batches[job], number) for job, number in pairs]
-        whole = int(np.searchsorted(log[:, 0], stopped))
-        if whole:
-            self._journal.append(Walked(batches, self.base, log[:whole], counted, place[:whole]))
-        for entry in reversed(Walked(batches, self.base, log[whole:], counted, place[whole:]).entries()):
-            self._undo(entry)
-
-    def charge_for(self, before: Numbers) -> None:
-        """Charges pools with limits for the types that planned nodes have now, in place of those that they had."""
-        types, planned = len(self.templates.room), self.planned
-        change = np.bincount(planned.type[: planned.count], minlength=types) - np.bincount(before, minlength=types)
+        whole: so many rows are of batches that were placed as a whole; the others are taken back."""
+        new, lists = rows[rows[:, WAS] < 0], self.templates.list
+        self.planned.recount(self.planned.count + len(new))
+        for number, template in new[:, [BIN, NOW]].tolist():
+            self.ports.open(number, lists[template].offers.host_ports)
+        now = np.bincount(self.planned.type[: self.planned.count], minlength=len(self.templates.room))
+        change = now - np.bincount(types, minlength=len(now))
         for pool in sorted(self.limited):
             capacities, first = self.offers[pool].capacities, self.templates.type_base[pool]
             counts = change[first : first + len(capacities)].tolist()
             both = list(zip(capacities, counts, strict=True))
             more = Resources.total(capacity * count for capacity, count in both if count > 0)
             instead_of = Resources.total(capacity * -count for capacity, count in both if count < 0)
-            if any(counts):
-                self.charge(self.offers[pool].pool.name, more, instead_of, nodes=sum(counts))
+            self.limits.charge(self.offers[pool].pool.name, more, instead_of, nodes=sum(counts))
+        saved = self.save() + whole
+        self._journal.add(rows, len(rows))
+        self.roll_back(saved)
 
-    def _counted_in(self, batch: Batch, number: int) -> CountedIn:
-        """Where chunks count on planned nodes of a template. Cached for that and the equivalence class."""
-        known = self._known_counts.get((number, batch.needs.equivalence_class))
-        if known is not None:
-            return known
-        positions = self.topology.counts_of(batch.needs)
-        found = self._known_counts.get((number, positions))
-        if found is None:
-            found = self._known_counts[number, positions] = self._counted_on(self.templates.list[number], positions)
-        self._known_counts[number, batch.needs.equivalence_class] = found
-        return found
+    def _count(self, batch: Batch, number: int, template: int, more: int) -> None:
+        """Counts chunks in their domains, and what they use up of their node. template: of a planned one. more: below 0 takes them back."""
+        if not more:
+            return
+        for position in self.topology.counts_of(batch.needs):
+            column = self.column(position, number, template)
+            if column >= 0:
+                counter = self.topology.counters[position]
+                counter.counts.table[counter.row, column] += more
+        if number < self.base:  # of planned nodes the loops keep the account
+            self.resources.reserve(batch, number, more)
+        if batch.needs.shape.host_ports:
+            self.ports.reserve(batch, number, more)
 
-    def _counted_on(self, template: NodeTemplate, positions: Sequence[int]) -> CountedIn:
-        every = [(position, self.topology.counters[position]) for position in positions]
-        seen = [item for item in every if template.is_included(item[1].counted.inclusion) is not False]
-        decided = [(position, template.decided(item.counted.key), item.on_hosts) for position, item in seen]
-        labels = [(position, domain) for position, domain, on_hosts in decided if domain is not None and not on_hosts]
-        return CountedIn(tuple(labels), tuple(position for position, _, on_hosts in decided if on_hosts))
+    def column(self, position: int, number: int, template: int) -> int:
+        """Of the counter with this number, the column in which chunks on a bin count; -1 where they do not. template: of a planned one."""
+        if number < self.base:
+            return int(self.topology.columns(position)[number])
+        column = int(self.domain_columns()[position, template])
+        return number if column >= 0 and self.topology.counters[position].on_hosts else column
 
-    def _counted_at(self, batch: Batch, number: int) -> CountedIn:
-        """The same on an existing bin."""
-        counters = self.topology.counters
-        every = [(item, self.topology.counted_domain(item, number)) for item in self.topology.counts_of(batch.needs)]
-        known = [(position, domain) for position, domain in every if domain is not None]
-        labels = tuple(item for item in known if not counters[item[0]].on_hosts)
-        return CountedIn(labels, tuple(position for position, _ in known if counters[position].on_hosts))
+    def domain_columns(self) -> Numbers:
+        """Where chunks on planned nodes count, shape (counters, templates): the column of the domain, -1 for nowhere; of counters on the
+        hostname not below 0 where they count."""
+        fresh = self.templates.list[self._domain_columns.shape[1] :]
+        if fresh:
+            found = [[self._column(item, *seen) for item in fresh] for seen in self._seen.items()]
+            more = np.array(found, dtype=np.int64).reshape(len(found), len(fresh))[self._seen_by]
+            self._domain_columns = np.concatenate([self._domain_columns, more], axis=1)
+        return self._domain_columns
 
-    def _count(self, entry: JournalEntry, sign: int) -> None:
-        """Counts chunks in their domains, and what they use up of their node. sign: -1 takes them back."""
-        counters, more = self.topology.counters, sign * entry.count
-        for position, domain in entry.counted_in.labels:
-            counters[position].add(domain, more)
-        for position in entry.counted_in.hosts:
-            counters[position].add(entry.bin, more)
-        if entry.bin < self.base:  # of planned nodes the loops keep the account
-            self.resources.reserve(entry.batch, entry.bin, more)
-        if entry.batch.needs.shape.host_ports:
-            self.ports.reserve(entry.batch, entry.bin, more)
+    def _column(self, template: NodeTemplate, seen: tuple[str, Inclusion | None], on_hosts: bool) -> int:  # noqa: FBT001
+        key, inclusion = seen
+        if template.is_included(inclusion) is False:
+            return -1
+        value = None if on_hosts else template.decided(key)
+        return -1 + on_hosts if value is None else self.topology.column_of(key, value)
+
+    def columns_of(self, position: int, rows: Numbers) -> Numbers:
+        """By row of the journal, the column of the counter with this number in which chunks there count; -1 where they do not."""
+        counter, number = self.topology.counters[position], rows[:, BIN]
+        there = number < self.base
+        found: Numbers = np.empty(len(rows), dtype=np.int64)
+        found[there] = self.topology.columns(position)[number[there]]
+        found[~there] = self.domain_columns()[position, rows[~there, NOW]]
+        return np.where(found >= 0, number, -1) if counter.on_hosts else found
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin; None while it is undecided, or where the label is absent."""

@@ -14,6 +14,7 @@ from reconciler.placement.batches import Batch, Needs
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
 from reconciler.placement.engine.fill import Task, has_room, rule_caps
+from reconciler.placement.engine.journal import BATCH
 from reconciler.placement.engine.open import empty_node
 from reconciler.placement.engine.over_domains import joins_dearer, option_row, rule_row
 from reconciler.placement.engine.state import State
@@ -184,7 +185,6 @@ class BatchWalk:
         for row, column in there:
             self._lasting[row, column] = True
         self._templates = -1
-        self._domain_of: Numbers = np.zeros((len(topology.counters), 0), dtype=np.int64)
 
     def _widen(self) -> None:
         """Makes room for values of labels that have become known."""
@@ -212,6 +212,7 @@ class BatchWalk:
     def _walk(self, batches: Sequence[Batch], jobs: Numbers, job: int) -> int:
         """Goes on from this batch; returns the one that has to be placed by itself."""
         state, planned, at = self._state, self._state.planned, self._at
+        numbers = np.array([state.index_of(batch) for batch in batches], dtype=np.int64)
         log: Numbers = np.empty((int(jobs[job:, 2].sum()) + 2 * self._width, 6), dtype=np.int64)
         while True:
             state.expect_work(self._width - 1)
@@ -246,7 +247,7 @@ class BatchWalk:
                 state.running_limits.largest,
             )
             counts = state.topology.labels.table
-            topology: TopologyArrays = (counts, self._lasting, present, self._domain_of, self._seen)
+            topology: TopologyArrays = (counts, self._lasting, present, state.domain_columns(), self._seen)
             before = planned.type[: planned.count].copy()
             hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
             stopped = state.kernel.walk(
@@ -254,8 +255,9 @@ class BatchWalk:
             )
             job, why = int(stopped[0]), stopped[1]
             if at[LOGGED]:
-                state.note_walked(batches, jobs[:, 0], log[: at[LOGGED]].copy(), job)
-                state.charge_for(before)
+                rows, whole = log[: at[LOGGED]], int(np.searchsorted(log[: at[LOGGED], BATCH], job))
+                rows[:, BATCH] = numbers[rows[:, BATCH]]
+                state.note_walked(rows, before, whole)
             if why == NEW_NODE:
                 compatibility = list(self._compatibilities)[at[ASKED]]
                 self._empty[at[ASKED], at[ALSO]] = empty_node(state, int(at[ALSO]), compatibility).number
@@ -282,23 +284,14 @@ class BatchWalk:
         fresh = state.templates.list[max(0, self._templates) : known]
         self._templates = known
         self._make_joinings(_ROWS)
-        domain_of = np.full((len(topology.counters), len(fresh)), -1, dtype=np.int64)
-        there: list[tuple[int, int, int]] = []
-        for number, counter in enumerate(topology.counters):
-            key, inclusion = counter.counted.key, counter.counted.inclusion
-            for place, template in enumerate(fresh):
-                if not counter.on_hosts:
-                    domains = template.domains(key, inclusion)
-                    there += [(counter.row, place, topology.column_of(key, domain)) for domain in domains]
-                if template.is_included(inclusion) is not False:
-                    value = template.decided(key)
-                    if counter.on_hosts:
-                        domain_of[number, place] = 0
-                    elif value is not None:
-                        domain_of[number, place] = topology.column_of(key, value)
+        there = [
+            (topology.counters[rule.counter].row, place, topology.column_of(rule.key, domain))
+            for rule in self._by_minimum.values()
+            for place, template in enumerate(fresh)
+            for domain in template.domains(rule.key, topology.counters[rule.counter].counted.inclusion)
+        ]
         self._widen()
         seen = np.zeros((len(self._lasting), len(fresh), self._lasting.shape[1]), dtype=np.int64)
         for row, place, column in there:
             seen[row, place, column] = 1
-        self._domain_of = np.concatenate([self._domain_of, domain_of], axis=1)
         self._seen = np.concatenate([self._seen, seen], axis=1)

@@ -183,7 +183,7 @@ def place_on(
     marks, row = nodes[1], at[LOGGED]
     was, position, before = marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node]
     add(nodes, chunk, node, amount, now, wanted)
-    log[row, 0], log[row, 1], log[row, 2] = job, node, amount
+    log[row, 0], log[row, 1], log[row, 2] = job, base + node, amount
     log[row, 3], log[row, 4], log[row, 5] = now, was, position
     at[LOGGED] = row + 1
     for each in range(len(counted)):
@@ -314,8 +314,8 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     at: Numbers,
     job: int,
 ) -> tuple[int, int]:
-    """Places batch after batch, from `job` on, each as a whole. log: receives what came where, a row each: batch, planned
-    node, chunks, its template, and its template and position before (-1: it did not exist).
+    """Places batch after batch, from `job` on, each as a whole. log: receives what came where, in rows as the journal
+    has them (see `engine/journal.py`), with the number of the job as the batch.
 
     Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
     kinds, families, options, rules, host_rules, all_counted, requests, times = ruled
