@@ -9,8 +9,6 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-import msgspec
-
 from reconciler.manifests.capacity_buffer import (
     GROUP,
     check_deadline,
@@ -21,7 +19,7 @@ from reconciler.manifests.capacity_buffer import (
 )
 from reconciler.manifests.documents.document import Document, Inspection, Marks, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
-from reconciler.manifests.pods.pod_shape import selector_of
+from reconciler.manifests.pods.pod_shape import converted, selector_of
 from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
 from reconciler.manifests.pods.workload import check_pod_spec, virtual_shape
 from reconciler.model import codes
@@ -29,7 +27,6 @@ from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity,
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
 
 _CAPACITY: tuple[str, ...] = ("spec", "capacity")
@@ -37,22 +34,27 @@ _STRATEGIES = {"keep-empty": Recreation.KEEP_EMPTY, "keep-minimum": Recreation.K
 _NODE_CLASSES = frozenset({"NodePool", "CustomComputeClass", "ComputeClass"})
 _NODE_CLASS = "NodeClass"
 """The suffix of the kinds of Karpenter's providers: EC2NodeClass, AKSNodeClass, KWOKNodeClass."""
-_OLD_REPLICAS = "replicaBasedBufferSpec"
-_OLD_FIELDS_OF_CAPACITY = {"nodeClassBufferSpec": "nodeClass", "podBasedBufferSpec": "pods"}
-_OLD_FIELDS = frozenset({_OLD_REPLICAS, *_OLD_FIELDS_OF_CAPACITY})
-_PERCENT = {"replicasCountPercentage": "percent", "minCount": "minCount", "maxCount": "maxCount"}
+_OLD_REPLICAS: tuple[str, ...] = ("spec", "replicaBasedBufferSpec")
+_REPLICAS: tuple[str, ...] = (*_CAPACITY, "replicas")
+_RENAMED = {
+    ("spec", "nodeClassBufferSpec"): (*_CAPACITY, "nodeClass"),
+    ("spec", "podBasedBufferSpec"): (*_CAPACITY, "pods"),
+    _OLD_REPLICAS: _REPLICAS,
+}
+_OLD_FIELDS = frozenset(path[-1] for path in _RENAMED)
+_RENAMED_REPLICAS = {
+    "replicasCount": ("exactly",),
+    "replicasCountPercentage": ("percent", "percent"),
+    "minCount": ("percent", "minCount"),
+    "maxCount": ("percent", "maxCount"),
+}
+"""The fields below the number of replicas in its old spelling."""
 
 
 def correct(inspection: Inspection) -> None:
-    spec = inspection.body.get("spec")
-    if not isinstance(spec, dict):
-        return
-    for old, new in _OLD_FIELDS_OF_CAPACITY.items():
-        if old in spec:
-            _capacity(spec)[new] = spec.pop(old)
-            _tell(inspection, old, (*_CAPACITY, new))
-    if _OLD_REPLICAS in spec:
-        _correct_replicas(inspection, spec)
+    spec = mapping_at(inspection.body, "spec")
+    if inspection.written_path(_REPLICAS) == _OLD_REPLICAS:
+        _correct_replicas(inspection)
     strategy = spec.get("recreationStrategy")
     if isinstance(strategy, str) and strategy in _STRATEGIES:
         spec["recreationStrategy"] = _STRATEGIES[strategy].value
@@ -68,47 +70,25 @@ def _corrected(ref: ObjectRef, manifest: Manifest) -> dict[str, Any]:
     """The spec of a live object in the new spelling."""
     nowhere = Document("", manifest, SourcePosition("", 1), Marks())
     inspection = Inspection(nowhere, ref, {"spec": deepcopy(manifest["spec"])})
+    for old, new in _RENAMED.items():
+        inspection.rename(old, new)
     correct(inspection)
     spec: dict[str, Any] = inspection.body["spec"]
     return spec
 
 
-def _correct_replicas(inspection: Inspection, spec: dict[str, Any]) -> None:
-    old = spec.pop(_OLD_REPLICAS)
-    written: tuple[str, ...] = ("spec", _OLD_REPLICAS)
-    new: tuple[str, ...] = (*_CAPACITY, "replicas")
-    _tell(inspection, _OLD_REPLICAS, new)
-    if not isinstance(old, dict):
-        _capacity(spec)["replicas"] = old
+def _correct_replicas(inspection: Inspection) -> None:
+    written = inspection.get(*_REPLICAS)
+    if not isinstance(written, dict):
         return
     replicas: dict[str, Any] = {}
-    percent: dict[str, Any] = {}
-    for key, value in old.items():
-        if key in _PERCENT:
-            percent[_PERCENT[key]] = value
-            inspection.moved((*new, "percent", _PERCENT[key]), (*written, key))
-        else:
-            name = "exactly" if key == "replicasCount" else key
-            replicas[name] = value
-            inspection.moved((*new, name), (*written, key))
-    if percent:
-        replicas["percent"] = percent
-        inspection.moved((*new, "percent"), written)
-    _capacity(spec)["replicas"] = replicas
-
-
-def _capacity(spec: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(spec.get("capacity"), dict):
-        spec["capacity"] = {}
-    capacity: dict[str, Any] = spec["capacity"]
-    return capacity
-
-
-def _tell(inspection: Inspection, old: str, new: tuple[str, ...]) -> None:
-    inspection.report(
-        codes.OLD_SPELLING, ("spec", old), f"spec.{old} is read as {'.'.join(new)}", hint=f"write {'.'.join(new)}"
-    )
-    inspection.moved(new, ("spec", old))
+    for key, value in written.items():
+        *above, last = _RENAMED_REPLICAS.get(key, (key,))
+        if above:
+            inspection.moved((*_REPLICAS, *above), _OLD_REPLICAS)
+        inspection.moved((*_REPLICAS, *above, last), (*_OLD_REPLICAS, key))
+        (replicas.setdefault(above[0], {}) if above else replicas)[last] = value
+    inspection.body["spec"]["capacity"]["replicas"] = replicas
 
 
 def check(inspection: Inspection) -> None:
@@ -189,6 +169,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
     percent = mapping_at(replicas, "percent")
     pods = mapping_at(capacity, "pods")
     node_class = capacity.get("nodeClass")
+    selector = spec.get("podSelector")
     declared = pods.get("replicaNum") if pods else replicas.get("exactly")
     refill, deadline = refill_of(manifest)
     return Buffer(
@@ -204,23 +185,15 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         maximum_count=percent.get("maxCount"),
         node_class=_node_class(node_class) if node_class is not None else None,
         recreation=Recreation(spec.get("recreationStrategy") or Recreation.KEEP_EMPTY),
-        pod_selector=_selector(spec.get("podSelector")),
+        pod_selector=None
+        if selector is None
+        else selector_of(converted(selector, LabelSelectorWire, "spec.podSelector")),
         refill=refill,
         fill_deadline=deadline,
         generation=generation_of(manifest),
         created=created_of(manifest),
         status_conditions=conditions_of(manifest),
     )
-
-
-def _selector(written: Manifest | None) -> LabelSelector | None:
-    """The pod selector. As everywhere in Kubernetes, an empty one selects all pods. Raises `Invalid`."""
-    if written is None:
-        return None
-    try:
-        return selector_of(msgspec.convert(written, LabelSelectorWire))
-    except msgspec.ValidationError as error:
-        raise Invalid(f"spec.podSelector: {error}", hint="write podSelector: {matchLabels: {app: web}}") from error
 
 
 def _target(ref: ObjectRef, target: Manifest) -> ObjectRef | None:
@@ -239,6 +212,7 @@ BUFFER = Kind(
     versions=("v1alpha1",),
     slot="buffers",
     schema="buffer",
+    renamed=_RENAMED,
     correct=correct,
     check=check,
     read=read,

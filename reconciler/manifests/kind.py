@@ -59,8 +59,10 @@ class Kind:
     namespaced: bool = True
     applied: bool = True
     """Whether headroom applies it. Other kinds are only read: something else deploys them."""
+    renamed: Mapping[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    """The paths of fields in old spellings, and what they are called now."""
     correct: Callable[[Inspection], None] = _nothing
-    """Turns old spellings in the inspection's body into those of the newest version."""
+    """Turns other old spellings in the inspection's body into those of the newest version. It runs after the renaming."""
     check: Callable[[Inspection], None] = _nothing
     """The rules that a schema cannot express."""
     checks_anything: bool = False
@@ -83,34 +85,27 @@ def labels_of(node: Manifest, *path: str) -> Labels:
 
 def conditions_of(manifest: Manifest) -> tuple[Condition, ...]:
     """`status.conditions`, sorted by type; malformed ones are left out."""
-    conditions = mapping_at(manifest, "status").get("conditions")
-    return tuple(
-        sorted(
-            (
-                Condition(
-                    type=_text(condition.get("type")),
-                    status=_STATUSES.get(_text(condition.get("status")), ConditionStatus.UNKNOWN),
-                    reason=_text(condition.get("reason")),
-                    message=_text(condition.get("message")),
-                )
-                for condition in (conditions if isinstance(conditions, list) else [])
-                if isinstance(condition, Mapping)
-            ),
-            key=lambda condition: condition.type,
+    conditions = [
+        Condition(
+            type=_text(condition.get("type")),
+            status=_STATUSES.get(_text(condition.get("status")), ConditionStatus.UNKNOWN),
+            reason=_text(condition.get("reason")),
+            message=_text(condition.get("message")),
         )
-    )
+        for condition in _conditions(manifest)
+    ]
+    return tuple(sorted(conditions, key=lambda condition: condition.type))
 
 
 def condition_times_of(manifest: Manifest) -> Labels:
     """`lastTransitionTime` by condition type, sorted, without absent ones."""
+    times = [(_text(item.get("type")), _text(item.get("lastTransitionTime"))) for item in _conditions(manifest)]
+    return tuple(sorted((name, time) for name, time in times if time))
+
+
+def _conditions(manifest: Manifest) -> list[Mapping[str, Any]]:
     conditions = mapping_at(manifest, "status").get("conditions")
-    return tuple(
-        sorted(
-            (_text(condition.get("type")), _text(condition.get("lastTransitionTime")))
-            for condition in (conditions if isinstance(conditions, list) else [])
-            if isinstance(condition, Mapping) and condition.get("lastTransitionTime")
-        )
-    )
+    return [item for item in conditions if isinstance(item, Mapping)] if isinstance(conditions, list) else []
 
 
 def generation_of(manifest: Manifest) -> int | None:

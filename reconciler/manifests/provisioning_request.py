@@ -30,18 +30,6 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 
 KNOWN_CLASSES = tuple(CLASSES)
-_OLD_SPELLINGS = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
-
-
-def correct(inspection: Inspection) -> None:
-    spec = inspection.body.get("spec")
-    if not isinstance(spec, dict):
-        return
-    for old, new in _OLD_SPELLINGS.items():
-        if old in spec and new not in spec:
-            spec[new] = spec.pop(old)
-            inspection.report(codes.OLD_SPELLING, ("spec", old), f"spec.{old} is read as {new}", hint=f"write {new}")
-            inspection.moved(("spec", new), ("spec", old))
 
 
 def check(inspection: Inspection) -> None:
@@ -133,20 +121,13 @@ PROVISIONING_REQUEST = Kind(
     versions=("v1", "v1beta1"),
     slot="provisioning_requests",
     schema="provisioning_request",
-    correct=correct,
+    renamed={
+        ("spec", "provisioningClass"): ("spec", "provisioningClassName"),
+        ("spec", "Parameters"): ("spec", "parameters"),
+    },
     check=check,
     read=read,
 )
-
-
-def _correct_class(inspection: Inspection) -> None:
-    body = inspection.body
-    if "Parameters" in body and "parameters" not in body:
-        body["parameters"] = body.pop("Parameters")
-        inspection.report(
-            codes.OLD_SPELLING, ("Parameters",), "Parameters is read as parameters", hint="write parameters"
-        )
-        inspection.moved(("parameters",), ("Parameters",))
 
 
 def _check_class(inspection: Inspection) -> None:
@@ -182,7 +163,7 @@ PROVISIONING_CLASS = Kind(
     slot="provisioning_classes",
     schema="provisioning_class",
     namespaced=False,
-    correct=_correct_class,
+    renamed={("Parameters",): ("parameters",)},
     check=_check_class,
     read=_read_class,
 )

@@ -117,6 +117,24 @@ class Inspection:
         """Records that the field now at `new` was written at `old`."""
         self._moved[new] = old
 
+    def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
+        """Moves a field in an old spelling to the present one, and reports that. False where it is absent, or both are there."""
+        holder = self.get(*old[:-1])
+        if not isinstance(holder, dict) or old[-1] not in holder or self.get(*new) is not None:
+            return False
+        value = holder.pop(old[-1])
+        target = self.body
+        for step in new[:-1]:
+            if not isinstance(target.get(step), dict):
+                target[step] = {}
+            target = target[step]
+        target[new[-1]] = value
+        self.report(
+            codes.OLD_SPELLING, old, f"{'.'.join(old)} is read as {'.'.join(new)}", hint=f"write {'.'.join(new)}"
+        )
+        self.moved(new, old)
+        return True
+
     def drop_unknown(self) -> None:
         """Removes the fields that are in doubt from the body."""
         for path in self._unknown:

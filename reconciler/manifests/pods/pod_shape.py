@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -41,6 +41,7 @@ from reconciler.model.pods import (
 from reconciler.model.quantity import PODS, Resources, amount_of, parse_quantity
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 
+W = TypeVar("W")
 ALWAYS = "Always"
 _OPERATORS = {operator.value: operator for operator in Operator}
 _COMPARISONS = frozenset({Operator.GT, Operator.LT, Operator.GTE, Operator.LTE})
@@ -51,14 +52,18 @@ _HUGE_PAGES = "hugepages-"
 _ANY_ADDRESS = HostPort(port=0).address
 
 
-def pod_spec_from(mapping: Mapping[str, Any]) -> PodSpecWire:
-    """A PodSpec from plain YAML or JSON values. Raises `Invalid`, with the path inside the spec in its message."""
+def converted(value: Any, kind: type[W], place: str) -> W:
+    """Plain YAML or JSON values in their wire format. place: the path of the value. Raises `Invalid`, which names the path of what is wrong."""
     try:
-        return msgspec.convert(mapping, PodSpecWire)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `")
-        where = path.rstrip("`").replace("$", "spec", 1) or "spec"
-        raise Invalid(f"{what[:1].lower()}{what[1:]} at {where}") from error
+        what, _, path = str(error).partition(" - at `$")
+        raise Invalid(f"{what[:1].lower()}{what[1:]} at {place}{path.rstrip('`')}") from error
+
+
+def pod_spec_from(mapping: Mapping[str, Any]) -> PodSpecWire:
+    """A PodSpec from plain values. Raises `Invalid`."""
+    return converted(mapping, PodSpecWire, "spec")
 
 
 def shape_of(spec: PodSpecWire, *, namespace: str, labels: Mapping[str, str], pod_name: str = "") -> PodShape:

@@ -18,7 +18,7 @@ from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.load import schema_of
 from reconciler.manifests.documents.structure import check_structure
 from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
-from reconciler.manifests.pods.pod_shape import pod_spec_from, selector_of, shape_of
+from reconciler.manifests.pods.pod_shape import converted, pod_spec_from, selector_of, shape_of
 from reconciler.manifests.pods.pod_spec_wire import (
     LabelSelectorWire,
     TemplateWire,
@@ -96,10 +96,7 @@ def _selector(ref: ObjectRef, written: Mapping[str, Any] | None) -> LabelSelecto
         return None
     if ref.kind == "ReplicationController":  # the one kind whose selector is a bare map of labels
         written = {"matchLabels": written}
-    try:
-        return selector_of(msgspec.convert(written, LabelSelectorWire))
-    except msgspec.ValidationError as error:
-        raise Invalid(f"spec.selector: {error}", hint="write selector: {matchLabels: {app: web}}") from error
+    return selector_of(converted(written, LabelSelectorWire, "spec.selector"))
 
 
 CONSUME_REQUEST = "consume-provisioning-request"
@@ -210,11 +207,7 @@ def _check_workload(inspection: Inspection) -> None:
 
 
 def _read_workload(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
-    try:
-        spec = msgspec.convert(mapping_at(manifest, "spec"), WorkloadSpecWire)
-    except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$")
-        raise Invalid(f"{what[:1].lower()}{what[1:]} at spec{path.rstrip('`')}") from error
+    spec = converted(mapping_at(manifest, "spec"), WorkloadSpecWire, "spec")
     return workload_from(ref, spec, generation=generation_of(manifest), position=origin.position)
 
 

@@ -84,12 +84,7 @@ def _read(document: Document) -> ReadDocument:
     inspection = Inspection(document, kind.ref_of(body), body)
     if body != document.value:
         inspection.nulls = _judged(null_keys(document.value))
-    if api_path != "apiVersion":
-        body["apiVersion"] = body.pop(api_path)
-        inspection.moved(("apiVersion",), (api_path,))
-        inspection.report(
-            codes.OLD_SPELLING, ("apiVersion",), f"{api_path} is read as apiVersion", hint="write apiVersion"
-        )
+    inspection.rename(("apiversion",), ("apiVersion",))
     if api_version not in map(kind.api_version, kind.versions):
         inspection.report(
             codes.UNKNOWN_VERSION,
@@ -99,6 +94,8 @@ def _read(document: Document) -> ReadDocument:
         )
         return _broken(inspection, kind)
     _take_out_server_fields(inspection)
+    for old, new in kind.renamed.items():
+        inspection.rename(old, new)
     kind.correct(inspection)
     _check(inspection, kind)
     if inspection.failed:
