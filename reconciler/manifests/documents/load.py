@@ -17,9 +17,9 @@ from importlib.resources import files
 from typing import Any
 
 from reconciler.manifests.documents.document import Document, Marks, unreadable
-from reconciler.manifests.documents.tree import TreeBuilder, Unreadable
+from reconciler.manifests.documents.tree import Root, Unreadable, documents_of
 from reconciler.model import codes
-from reconciler.model.findings import Code, Finding
+from reconciler.model.findings import Finding
 from reconciler.model.refs import SourcePosition
 
 LARGEST_FILE = 2**20
@@ -30,7 +30,6 @@ MOST_SURPLUS = 64 * 2**20
 """The most characters that the aliases of all files together may add to what is written. What is copied is held in memory."""
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(r"^---(?=[ \t]*(?:#[^\n]*)?\r?$)", re.MULTILINE)
-_TEMPLATE = "{{"
 _ESCAPED_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
 """A character beyond the first 65,536 as JSON may write it, which YAML does not know."""
 
@@ -67,12 +66,14 @@ def load(
                 continue
             surplus += item.surplus
             if item.surplus and surplus > MOST_SURPLUS:
-                findings.append(_too_much(path, item.position.line))
+                message = f"the aliases of all files together add more than {MOST_SURPLUS // 2**20} MiB, so this document is not read"
+                hint = "write the values out, or use fewer aliases"
+                findings.append(codes.TOO_MANY_ALIASES.finding(message, item.position, hint=hint))
                 broken.add(path)
             elif len(documents) < MOST_DOCUMENTS:
                 documents.append(item)
             else:
-                findings.append(_too_many(path, item.position.line, MOST_DOCUMENTS, "all files together have"))
+                findings.append(_too_many(item.position, MOST_DOCUMENTS, "all files together have"))
                 broken.add(path)
                 break
     return Loaded(tuple(documents), tuple(findings), frozenset(broken))
@@ -81,19 +82,16 @@ def load(
 def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
     """The documents of one file, and findings for those that cannot be read, in order."""
     if len(content) > LARGEST_FILE:
-        yield _finding(
-            codes.FILE_TOO_LARGE,
-            path,
-            f"the file has {len(content)} bytes, more than {LARGEST_FILE}",
-            hint="split it, or leave it out by .sourceignore",
-        )
+        message = f"the file has {len(content)} bytes, more than {LARGEST_FILE}"
+        hint = "split it, or leave it out by .sourceignore"
+        yield codes.FILE_TOO_LARGE.finding(message, SourcePosition(path, 1), hint=hint)
         return
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        yield _finding(
-            codes.NOT_UTF8, path, f"byte {error.start} is not UTF-8", line, hint="save the file with UTF-8 encoding"
+        place = SourcePosition(path, content.count(b"\n", 0, error.start) + 1)
+        yield codes.NOT_UTF8.finding(
+            f"byte {error.start} is not UTF-8", place, hint="save the file with UTF-8 encoding"
         )
         return
     if path.endswith(".json"):
@@ -104,8 +102,7 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
         for item in _parsed(path, part, first_line, marks):
             count += 1
             if count > MOST_DOCUMENTS_IN_A_FILE:
-                line = item.position.line if item.position is not None else 1
-                yield _too_many(path, line, MOST_DOCUMENTS_IN_A_FILE, "the file has")
+                yield _too_many(item.position, MOST_DOCUMENTS_IN_A_FILE, "the file has")
                 return
             yield item
 
@@ -117,9 +114,7 @@ def _character(high: str, low: str) -> str:
 
 def plain(text: str) -> Any:
     """The only document of a trusted YAML text, such as the package's own schemas, without positions."""
-    import yaml
-
-    return next(TreeBuilder(yaml.CSafeLoader(text), Marks(), 0).documents()).value
+    return next(documents_of(text, Marks(), 0)).value
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
@@ -138,81 +133,26 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
 
 def _parsed(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Document | Finding]:
     try:
-        yield from _parse(path, text, first_line, marks)
+        for root in documents_of(text, marks, first_line):
+            if root.value is not None:
+                yield from _unpacked(path, root, marks)
+    except Unreadable as error:
+        yield error.code.finding(error.message, SourcePosition(path, error.line, error.column), hint=error.hint)
     except Exception as error:  # noqa: BLE001 - whatever a document raises, it must not stop the others
         yield unreadable(error, SourcePosition(path, first_line + 1), None)
 
 
-def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Document | Finding]:
-    import yaml
-
-    try:
-        for root in TreeBuilder(yaml.CSafeLoader(text), marks, first_line).documents():
-            if root.value is not None:
-                position = SourcePosition(path, root.line, root.column)
-                yield from _unpacked(path, root.value, position, marks, root.surplus)
-    except Unreadable as error:
-        is_template = error.code is codes.NOT_JSON and _TEMPLATE in text
-        code, hint = (codes.TEMPLATE_NOT_RENDERED, "") if is_template else (error.code, error.hint)
-        yield _unreadable(path, code, error.message, error.line, error.column, hint=hint)
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + first_line + 1
-        message = f"character U+{ord(error.character) if isinstance(error.character, str) else error.character:04X}"
-        yield _unreadable(path, codes.YAML_SYNTAX, f"{message} is not allowed in YAML", line, 1, hint="remove it")
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + first_line + 1, mark.column + 1) if mark else (first_line + 1, 1)
-        code = codes.TEMPLATE_NOT_RENDERED if _TEMPLATE in text else codes.YAML_SYNTAX
-        if code is codes.YAML_SYNTAX and mark and _is_tab(text, mark.line, mark.column):
-            yield _unreadable(path, code, "a tab where only spaces may be", line, column, hint="indent with spaces")
-            return
-        if code is codes.YAML_SYNTAX and (directive := _directive(text)) is not None:
-            message = "a directive (a line that begins with %) is not read"
-            yield _unreadable(path, code, message, first_line + directive + 1, 1, hint="remove it")
-            return
-        yield _unreadable(path, code, _words(error), line, column)
-
-
-def _is_tab(text: str, line: int, column: int) -> bool:
-    """Whether a tab stands there. YAML knows further line breaks, after which the lines of a text are others."""
-    return any(found[column:].startswith("\t") for found in text.split("\n")[line : line + 1])
-
-
-def _directive(text: str) -> int | None:
-    """The line (from 0) of the directive that the text begins with, after comments; None without one."""
-    lines = enumerate(text.split("\n"))
-    first = next(((number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")), None)
-    return first[0] if first and first[1].startswith("%") else None
-
-
-def _words(error: Any) -> str:
-    problem = str(error.problem or "the text ends too early")
-    return f"{problem} ({error.context})" if error.context else problem
-
-
-_HINTS = {
-    codes.TEMPLATE_NOT_RENDERED: "this is a Helm or Go template; commit what it renders to, or leave it out by .sourceignore",
-    codes.YAML_SYNTAX: "check indentation (spaces, never tabs), colons inside values (quote them) and unclosed quotes",
-}
-
-
-def _unreadable(path: str, code: Code, message: str, line: int, column: int, *, hint: str = "") -> Finding:
-    return _finding(code, path, message, line, column, hint=hint or _HINTS.get(code, ""))
-
-
-def _unpacked(
-    path: str, value: Any, position: SourcePosition, marks: Marks, surplus: int = 0
-) -> Iterator[Document | Finding]:
+def _unpacked(path: str, root: Root, marks: Marks) -> Iterator[Document | Finding]:
     """The document itself, or the items of a `kind: List` (one level: lists of lists do not exist)."""
+    value, position, surplus = root.value, SourcePosition(path, root.line, root.column), root.surplus
     if not isinstance(value, dict):
         parts = value if isinstance(value, list) else [value]
         if any("apiVersion" in part for part in parts if isinstance(part, dict | str)):
             shape = "a list" if isinstance(value, list) else "text"
             hint = "write its fields at the beginning of the line, without a dash and with a colon after each key"
-            message = f"an object must be a mapping, not {shape}"
-            yield _finding(codes.WRONG_TYPE, path, message, position.line, position.column, hint=hint)
-            return
-        yield _finding(codes.NOT_AN_OBJECT, path, "not a Kubernetes object: skipped", position.line, position.column)
+            yield codes.WRONG_TYPE.finding(f"an object must be a mapping, not {shape}", position, hint=hint)
+        else:
+            yield codes.NOT_AN_OBJECT.finding("not a Kubernetes object: skipped", position)
         return
     items = value.get("items")
     kind = value.get("kind")
@@ -226,23 +166,12 @@ def _unpacked(
             yield Document(path, item, place, marks, surplus)
             surplus = 0  # it is counted once
         else:
-            yield _finding(codes.WRONG_TYPE, path, f"items[{index}] is not an object", place.line, hint="remove it")
+            yield codes.WRONG_TYPE.finding(f"items[{index}] is not an object", place, hint="remove it")
 
 
-def _too_many(path: str, line: int, limit: int, whose: str) -> Finding:
+def _too_many(position: SourcePosition | None, limit: int, whose: str) -> Finding:
     hint = "split the repository by path, one cluster each"
-    return _finding(codes.TOO_MANY_DOCUMENTS, path, f"{whose} more than {limit} documents", line, hint=hint)
-
-
-def _too_much(path: str, line: int) -> Finding:
-    message = (
-        f"the aliases of all files together add more than {MOST_SURPLUS // 2**20} MiB, so this document is not read"
-    )
-    return _finding(codes.TOO_MANY_ALIASES, path, message, line, hint="write the values out, or use fewer aliases")
-
-
-def _finding(code: Code, path: str, message: str, line: int = 1, column: int = 1, *, hint: str = "") -> Finding:
-    return code.finding(message, SourcePosition(path, line, column), hint=hint)
+    return codes.TOO_MANY_DOCUMENTS.finding(f"{whose} more than {limit} documents", position, hint=hint)
 
 
 Schema = Mapping[str, Any]

@@ -124,11 +124,65 @@ class Root:
     surplus: int = 0
 
 
-class TreeBuilder:
-    """Builds the documents of one text in order, so that an error does not affect the documents before it.
+_TEMPLATE = "{{"
+_RENDER = "this is a Helm or Go template; commit what it renders to, or leave it out by .sourceignore"
+_CHECK = "check indentation (spaces, never tabs), colons inside values (quote them) and unclosed quotes"
 
-    parser: a libyaml parser. marks: receives positions. first_line: the line of the file, from 0, on which the text begins.
+
+def documents_of(text: str, marks: Marks, first_line: int) -> Iterator[Root]:
+    """The documents of one text in order, so that an error does not affect those before it. Raises `Unreadable`.
+
+    marks: receives positions. first_line: the line of the file, from 0, on which the text begins.
     """
+    import yaml
+
+    try:
+        yield from _TreeBuilder(yaml.CSafeLoader(text), marks, first_line).documents()
+    except Unreadable as error:
+        if error.code is codes.NOT_JSON and _TEMPLATE in text:
+            code = codes.TEMPLATE_NOT_RENDERED
+            raise Unreadable(code, error.message, error.line, error.column, _RENDER) from error
+        raise
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + first_line + 1
+        character = ord(error.character) if isinstance(error.character, str) else error.character
+        message = f"character U+{character:04X} is not allowed in YAML"
+        raise Unreadable(codes.YAML_SYNTAX, message, line, 1, "remove it") from error
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(error, text, first_line) from error
+
+
+def _syntax_error(error: Any, text: str, first_line: int) -> Unreadable:
+    """What libyaml says, or what is known to be meant by it."""
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    code, hint = codes.YAML_SYNTAX, _CHECK
+    message = str(error.problem or "the text ends too early") + (f" ({error.context})" if error.context else "")
+    if _TEMPLATE in text:
+        code, hint = codes.TEMPLATE_NOT_RENDERED, _RENDER
+    elif mark and _is_tab(text, line, column):
+        message, hint = "a tab where only spaces may be", "indent with spaces"
+    elif (directive := _directive(text)) is not None:
+        message, hint = "a directive (a line that begins with %) is not read", "remove it"
+        line, column = directive, 0
+    return Unreadable(code, message, first_line + line + 1, column + 1, hint)
+
+
+def _is_tab(text: str, line: int, column: int) -> bool:
+    """Whether a tab stands there. YAML knows further line breaks, after which the lines of a text are others."""
+    return any(there[column:].startswith("\t") for there in text.split("\n")[line : line + 1])
+
+
+def _directive(text: str) -> int | None:
+    """The line (from 0) of the directive that the text begins with, after comments; None without one."""
+    for number, line in enumerate(text.split("\n")):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return number if line.startswith("%") else None
+    return None
+
+
+class _TreeBuilder:
+    """Builds the documents of one text from libyaml's events."""
 
     def __init__(self, parser: Any, marks: Marks, first_line: int) -> None:
         self._parser = parser
