@@ -85,6 +85,12 @@ class Facts:
         """The time by the clock that dates the cluster's objects."""
         return self.now - self.view.clock_skew
 
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """Why what is absent may be there all the same: cluster or repository were not read in full, so that nothing may be deleted."""
+        gaps = () if self.view.complete else self.view.gaps or ("the cluster could not be read in full",)
+        return tuple(dict.fromkeys((*self.tree.reasons_to_keep, *gaps)))
+
 
 TOLERATED = timedelta(minutes=1)
 NOT_TOLD = codes.CLOCK_UNKNOWN.finding(

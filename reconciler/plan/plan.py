@@ -19,11 +19,9 @@ from reconciler.model.changes import (
 )
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Cause
-from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY, records_of
+from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY
 from reconciler.model.rules import ALL_REMOVALS
-from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
 from reconciler.plan.buffers.keeping import (
     keeping_edges,
@@ -58,13 +56,7 @@ from reconciler.plan.node_pools.static_pools import static_pool_changes, static_
 from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes
 from reconciler.plan.objects.prune import Pruning, prune, with_waiting
 from reconciler.plan.outcomes import Tallies, domain_counts, pending_outcome, topology_keys
-from reconciler.plan.requests import (
-    RequestPlan,
-    attempts_tried,
-    collect,
-    remembered,
-    request_plan,
-)
+from reconciler.plan.requests import RequestPlan, collect, remembered_requests, request_plan
 from reconciler.timetable.capacity_schedule import state_at
 
 
@@ -74,31 +66,35 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     unrendered: objects for which no template can be rendered, with the reason; none of them is created or changed.
     """
     rules, unrendered = rules or PlanRules(), unrendered or {}
-    view, placement = facts.view, facts.placement
-    blocked = _blocked(facts)
+    view, placement, blocked, now = facts.view, facts.placement, facts.blocked, facts.cluster_now
     watched = frozenset(demand.ref for demand in facts.demands if not demand.holds_nodes)
     bins = all_bins(view, placement.occupied, watched, served_elsewhere(facts.demands), facts.scarce)
     prices = Prices(facts.instance_types)
     capped = capped_nodes(placement.planned, facts.demands, bins, prices, rules.caps)
     created, capped = _created(facts, replace(capped, cuts=(*capped.cuts, *facts.refused)), unrendered)
-    tallies = _tallies(facts, bins, created, capped)
-    requests = RequestPlan(created)
-    if _has_requests(facts, bins):
-        requests = _requests(facts, rules.requests, bins, tallies, created, prices)
+    tallies = Tallies(
+        bins,
+        created,
+        placement.unplaced,
+        capped.cuts,
+        leaving=facts.leaving,
+        serving=frozenset(item.name for item in bins if is_serving(item, facts.departures)),
+        later=capped.later,
+        retry=retry_words(facts.launches, now),
+    )
+    requests = request_plan(facts, rules.requests, bins, tallies, created, prices.of)
     created = made_by_others(requests.created, facts.demands)
-    held = _held(facts, bins, created, capped, prices, blocked=bool(blocked)) if bins else Holds()
+    held = _held(facts, bins, created, capped, prices) if bins else Holds()
     held = held if blocked or not requests.deleted else held.with_deleted(requests.deleted)
-    missed = stock_outs(facts.launches, facts.demands, created, facts.cluster_now)
-    objects, pruning, applied = _objects(facts, rules, requests, bins, unrendered, blocked=bool(blocked))
+    missed = stock_outs(facts.launches, facts.demands, created, now)
+    objects, pruning, applied = _objects(facts, rules, requests, bins, unrendered)
     outcomes = with_waiting(with_shortages(_outcomes(facts, bins, created, tallies, requests), view), pruning)
-    of_buffers: dict[str, Any] = {}
-    edges: tuple[Edge, ...] = ()
-    if _remembers_buffers(facts):
-        of_buffers, edges = remembered_buffers(outcomes, facts.demands, bins, view, facts.cluster_now)
+    of_buffers, edges = remembered_buffers(facts, outcomes, bins)
+    edges = (*facts.edges, *requests.edges, *pruning.edges, *edges, *keeping_edges(outcomes, view, now))
     pools = facts.effective.node_pools
     static = [pool for pool in pools if pool.replicas is not None]
     resized = static_pool_changes(pools, view.objects, applied, bins, facts.instance_types) if static else ()
-    kept = static_pool_findings(static, bins, view, facts.cluster_now) if static else ()
+    kept = static_pool_findings(static, bins, view, now) if static else ()
     freed = () if blocked else requests.freed
     node_claims = NodeClaimChanges(created, held.delete, held.hold, held.release, freed)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -124,32 +120,12 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         include_pending=facts.include_pending,
         blocked=blocked,
         notes=_notes(facts, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
-        records=_records(facts, created, held, pruning)
-        | (records_of(REQUESTS_KEY, remembered(requests, applied, facts.cluster_now)) if requests.records else {})
-        | of_buffers,
+        records=_records(facts, created, held, pruning) | remembered_requests(requests, applied, now) | of_buffers,
         stock_outs=missed,
-        edges=_edges(facts, (*requests.edges, *pruning.edges, *edges), outcomes),
+        edges=tuple(sorted(edges, key=attrgetter("at"))),
         waiting=pruning.waiting,
-        departures=tuple(item for item in facts.departures if item.is_under_way(facts.cluster_now)),
+        departures=tuple(item for item in facts.departures if item.is_under_way(now)),
     )
-
-
-def _tallies(facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped) -> Tallies:
-    return Tallies(
-        bins,
-        created,
-        facts.placement.unplaced,
-        capped.cuts,
-        leaving=facts.leaving,
-        serving=frozenset(item.name for item in bins if is_serving(item, facts.departures)),
-        later=capped.later,
-        retry=retry_words(facts.launches, facts.cluster_now),
-    )
-
-
-def _edges(facts: Facts, own: Sequence[Edge], outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
-    of_keepers = keeping_edges(outcomes, facts.view, facts.cluster_now)
-    return tuple(sorted((*facts.edges, *own, *of_keepers), key=attrgetter("at")))
 
 
 def _created(
@@ -169,8 +145,6 @@ def _objects(
     requests: RequestPlan,
     bins: Sequence[Bin],
     unrendered: Mapping[ObjectRef, str],
-    *,
-    blocked: bool,
 ) -> tuple[ObjectPlan, Pruning, tuple[ObjectChange, ...]]:
     """What becomes of objects: updates to the repository's, deletions of others, and all changes in the order of applying."""
     view = facts.view
@@ -182,29 +156,19 @@ def _objects(
         view,
         applyset_id=rules.owner.id,
         caps=replace(rules.caps, prune_share=ALL_REMOVALS) if facts.tree.removals_allowed else rules.caps,
-        blocked=blocked,
+        blocked=bool(facts.blocked),
         now=facts.cluster_now,
         bins=bins,
         live=facts.live,
     )
-    collection: tuple[ObjectChange, ...] = ()
-    if requests.decisions and not blocked:
-        collection = collect(
-            facts.demands, requests, view, facts.cluster_now, rules=rules.requests, applyset_id=rules.owner.id
-        )
+    collection = () if facts.blocked else collect(facts, requests, rules.requests, rules.owner.id)
     added = priority_class_changes(facts.demands, view)
     changes = (change for change in objects.changes if change.ref not in unrendered)
     return objects, pruning, (*added, *changes, *pruning.changes, *collection)
 
 
 def _held(
-    facts: Facts,
-    bins: Sequence[Bin],
-    created: Sequence[NodeClaimCreation],
-    capped: Capped,
-    prices: Prices,
-    *,
-    blocked: bool,
+    facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped, prices: Prices
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
     coming = [item for item in bins if item.is_on_its_way]
@@ -229,48 +193,7 @@ def _held(
         leaving=frozenset(item.name for item in bins if item.name in facts.leaving and is_awaiting(item)),
         rooms=waiting,
         price_of=prices.of,
-        blocked=blocked,
-    )
-
-
-def _has_requests(facts: Facts, bins: Sequence[Bin]) -> bool:
-    """Whether a ProvisioningRequest is there, or was and has left something behind."""
-    asked = any(demand.request is not None for demand in facts.demands)
-    return asked or REQUESTS_KEY in facts.view.inventory.records or any(item.is_reserved for item in bins)
-
-
-def _remembers_buffers(facts: Facts) -> bool:
-    """Whether a one-shot buffer or a share of running pods is there, or was."""
-    there = any(demand.one_shot or demand.share is not None for demand in facts.demands)
-    return there or not facts.view.inventory.records.keys().isdisjoint({ONE_SHOTS_KEY, SHARES_KEY})
-
-
-def _requests(
-    facts: Facts,
-    rules: RequestRules,
-    bins: Sequence[Bin],
-    tallies: Tallies,
-    created: tuple[NodeClaimCreation, ...],
-    prices: Prices,
-) -> RequestPlan:
-    unread = "; ".join(facts.view.gaps) if facts.view.unread & {"Node", "NodeClaim"} else ""
-    tried = attempts_tried(facts.demands, facts.view, facts.launches)
-    availability = {
-        demand.ref: replace(tallies.of_request(demand, demand.request), unread=unread, tried=demand.ref in tried)
-        for demand in facts.demands
-        if demand.request
-    }
-    declared = facts.repository
-    return request_plan(
-        facts.demands,
-        availability,
-        bins,
-        facts.view,
-        facts.cluster_now,
-        created=created,
-        price_of=prices.of,
-        rules=rules,
-        unknown=bool(declared.broken or declared.broken_files),
+        blocked=bool(facts.blocked),
     )
 
 
@@ -308,11 +231,6 @@ def _findings(facts: Facts, owner: Owner, of_the_changes: Sequence[Finding]) -> 
     new = new_inventory_finding(facts.view, owner)
     found = {*facts.findings, *of_the_changes, *of_the_view, *(() if new is None else (new,))}
     return tuple(sorted(found, key=lambda finding: (finding.sort_key, str(finding.ref))))
-
-
-def _blocked(facts: Facts) -> tuple[str, ...]:
-    gaps = () if facts.view.complete else facts.view.gaps or ("the cluster could not be read in full",)
-    return tuple(dict.fromkeys((*facts.tree.reasons_to_keep, *gaps)))
 
 
 def _assumptions(facts: Facts, capped: Capped) -> tuple[str, ...]:

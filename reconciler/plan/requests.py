@@ -12,22 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange
-from reconciler.model.conditions import Availability
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION, Node, NodeClaim
 from reconciler.model.placement import read_holdings
 from reconciler.model.provisioning_requests import RequestRules, RequestState, reserved_taint, reserved_taints
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import RequestRecord, read_records, record_name
+from reconciler.model.remembered import REQUESTS_KEY, RequestRecord, read_records, record_name, records_of
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
+from reconciler.plan.facts import Facts
 from reconciler.plan.holding.hold import deletion
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.objects.prune import reason_to_keep
+from reconciler.plan.outcomes import Tallies
 from reconciler.requests.life import Decision, cancelled, decide
 
 
@@ -49,31 +51,33 @@ class RequestPlan:
 
 
 def request_plan(
-    demands: Sequence[Demand],
-    availability: Mapping[ObjectRef, Availability],
+    facts: Facts,
+    rules: RequestRules,
     bins: Sequence[Bin],
-    view: ClusterView,
-    now: datetime,
-    *,
+    tallies: Tallies,
     created: tuple[NodeClaimCreation, ...],
     price_of: Callable[[Bin], float | None],
-    rules: RequestRules,
-    unknown: bool,
 ) -> RequestPlan:
-    """now: by the cluster's clock. created: the plan's new nodes. unknown: some documents could not be read, so a request may be declared
-    although none is seen.
+    """created: the plan's new nodes.
 
     The document of a request that never had an object runs on after the end: only an object can tell its user how it ended."""
-    decisions: dict[ObjectRef, Decision] = {}
-    asked = [(demand, demand.request) for demand in demands if demand.request is not None]
-    records = _kept(read_records(view.inventory.records), view, now, rules, unknown=unknown)
+    view, now = facts.view, facts.cluster_now
+    asked = [(demand, demand.request) for demand in facts.demands if demand.request is not None]
+    reserved = [item for item in bins if item.is_reserved]
+    if not (asked or reserved or REQUESTS_KEY in view.inventory.records):
+        return RequestPlan(created)
+    decided: list[_Decided] = []
     edges: list[Edge] = []
+    records = _kept(facts, rules)
+    unread = "; ".join(view.gaps) if view.unread & {"Node", "NodeClaim"} else ""
+    tried = _attempts_tried(asked, view, facts.launches)
     located = _located(bins, {demand.ref: len(demand.groups) for demand, _ in asked})
     for demand, state in asked:
-        decision = decide(demand, state, availability.get(demand.ref, Availability()), now, rules)
+        there = replace(tallies.of_request(demand, state), unread=unread, tried=demand.ref in tried)
+        decision = decide(demand, state, there, now, rules)
         if decision.record.provisioned is not None:
             decision = replace(decision, record=decision.record.but(located=located.get(demand.ref, {})))
-        decisions[demand.ref] = decision
+        decided.append((demand.ref, state, decision))
         name = record_name(demand.ref.namespace, demand.ref.name)
         if _is_remembered(state, decision.record):
             records[name] = decision.record
@@ -81,27 +85,29 @@ def request_plan(
             records.pop(name, None)
         edges += _edges(demand.ref, state, decision.record, rules, view.clock_skew)
     return RequestPlan(
-        _for_requests(created, demands, decisions),
-        decisions,
+        _for_requests(created, decided),
+        {ref: decision for ref, _, decision in decided},
         records,
-        _rolled_back(bins, demands, decisions, price_of),
-        _untainted(bins, demands, decisions),
-        frozenset(ref for ref, item in decisions.items() if item.record.ended and item.record.uid),
+        _rolled_back(bins, decided, price_of),
+        _untainted(reserved, decided),
+        frozenset(ref for ref, _, item in decided if item.record.ended and item.record.uid),
         tuple(sorted(edges, key=lambda edge: (edge.at, edge.why))),
     )
 
 
-def _kept(
-    records: Mapping[str, RequestRecord], view: ClusterView, now: datetime, rules: RequestRules, *, unknown: bool
-) -> dict[str, RequestRecord]:
+_Decided = tuple[ObjectRef, RequestState, Decision]
+
+
+def _kept(facts: Facts, rules: RequestRules) -> dict[str, RequestRecord]:
     """Records of requests that are neither declared nor in the cluster. They are kept for a while, so that a reverted commit runs nothing
-    again."""
-    if unknown or not view.complete:
-        return dict(records)
+    again. While some documents cannot be read, a request may be declared although none is seen."""
+    records = read_records(facts.view.inventory.records)
+    if facts.repository.broken or facts.repository.broken_files or not facts.view.complete:
+        return records
     return {
         name: record
         for name, record in records.items()
-        if record.ended is not None and now < record.ended + rules.kept_for
+        if record.ended is not None and facts.cluster_now < record.ended + rules.kept_for
     }
 
 
@@ -145,10 +151,13 @@ def _edges(
             yield Edge(state.valid_until + skew, f"{ref} is not valid any more")
 
 
-def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: LaunchRecord) -> frozenset[ObjectRef]:
+def _attempts_tried(
+    asked: Iterable[tuple[Demand, RequestState]], view: ClusterView, launches: LaunchRecord
+) -> frozenset[ObjectRef]:
     """Requests whose current attempt has made NodeClaims or set nodes aside, even if those are gone since the last pass."""
-    asked = [(demand.ref, demand.request.record) for demand in demands if demand.request is not None]
-    under_way = {str(ref): (ref, record.attempt_label) for ref, record in asked if record.under_way}
+    under_way = {
+        str(demand.ref): (demand.ref, state.record.attempt_label) for demand, state in asked if state.record.under_way
+    }
     if not under_way:
         return frozenset()
     sides: tuple[Node | NodeClaim, ...] = (*view.node_claims, *view.nodes)
@@ -161,22 +170,19 @@ def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: Launc
     return frozenset(ref for name, (ref, label) in under_way.items() if label in labels or name in held)
 
 
-def _for_requests(
-    created: Sequence[NodeClaimCreation], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
-) -> tuple[NodeClaimCreation, ...]:
+def _for_requests(created: tuple[NodeClaimCreation, ...], decided: Iterable[_Decided]) -> tuple[NodeClaimCreation, ...]:
     """New nodes with what the requests on them ask for: a bounded life, and labels.
 
     The labels name the attempt that a node is made in, or makes good. With several requests on one node, the first in order counts. A node
     that is reserved has the value of its taint as a label, which pods can select.
     """
     asking = {
-        demand.ref: (decision.record.attempt_label, demand.request.runs_for)
-        for demand in demands
-        if demand.request is not None and (decision := decisions.get(demand.ref)) is not None
+        ref: (decision.record.attempt_label, state.runs_for)
+        for ref, state, decision in decided
         if decision.makes_nodes and decision.record.uid
     }
     if not asking:
-        return tuple(created)
+        return created
     order = {ref: number for number, ref in enumerate(asking)}
 
     def completed(creation: NodeClaimCreation) -> NodeClaimCreation:
@@ -229,24 +235,15 @@ def _saying(view: ClusterView, booked: Collection[str]) -> frozenset[str]:
 
 
 def _rolled_back(
-    bins: Iterable[Bin],
-    demands: Iterable[Demand],
-    decisions: Mapping[ObjectRef, Decision],
-    price_of: Callable[[Bin], float | None],
+    bins: Iterable[Bin], decided: Iterable[_Decided], price_of: Callable[[Bin], float | None]
 ) -> tuple[NodeClaimAction, ...]:
     """Empty nodes of failed attempts, whatever their NodePool's policy: nobody asked for a part of a request.
 
     Nodes that hold pods or other chunks by now stay. Nodes of a request that is gone are released like others.
     """
-    by_uid = {
-        decision.record.uid: (demand.ref, decision)
-        for demand in demands
-        if (decision := decisions.get(demand.ref)) is not None and decision.record.uid
-    }
-    if not by_uid:
-        return ()
+    by_uid = {decision.record.uid: (ref, decision) for ref, _, decision in decided if decision.record.uid}
     actions = []
-    for item in bins:
+    for item in bins if by_uid else ():
         claim, used = item.node_claim, item.chunks or item.pods or item.in_use
         if claim is None or used or item.is_going or not item.is_placeholder:
             continue
@@ -267,19 +264,9 @@ def _has_failed(decision: Decision, number: str) -> bool:
     return number != str(record.attempt) or not (record.under_way or record.provisioned is not None)
 
 
-def _untainted(
-    bins: Sequence[Bin], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
-) -> tuple[NodeClaimAction, ...]:
+def _untainted(reserved: Iterable[Bin], decided: Iterable[_Decided]) -> tuple[NodeClaimAction, ...]:
     """Nodes that any pod may use from now on. A NodeClaim cannot be changed: its node is freed in a later pass, once it exists."""
-    reserved = [item for item in bins if not item.is_going and _values(item)]
-    if not reserved:
-        return ()
-    live = {
-        reserved_taint(demand.ref).value
-        for demand in demands
-        if demand.request is not None
-        if (decision := decisions.get(demand.ref)) is None or decision.record.ended is None
-    }
+    live = {reserved_taint(ref).value for ref, _, decision in decided if decision.record.ended is None}
     return tuple(
         NodeClaimAction(
             item.node_claim.name if item.node_claim is not None else None,
@@ -288,6 +275,7 @@ def _untainted(
             f"the provisioning request that it was reserved for ({value}) is over",
         )
         for item in reserved
+        if not item.is_going
         for value in _values(item)[:1]
         if not live.intersection(_values(item))
     )
@@ -297,39 +285,33 @@ def _values(item: Bin) -> list[str]:
     return [] if item.node is None else [taint.value for taint in reserved_taints(item.node.taints)]
 
 
-def remembered(requests: RequestPlan, changes: Iterable[ObjectChange], now: datetime) -> Mapping[str, RequestRecord]:
-    """The records, with those cancelled whose object was deleted while they were under way. Removing the document ends a request for good,
-    as deleting the object does. now: by the cluster's clock."""
+def remembered_requests(requests: RequestPlan, changes: Iterable[ObjectChange], now: datetime) -> dict[str, Any]:
+    """What the inventory remembers, with those cancelled whose object was deleted while they were under way. Removing the document ends a
+    request for good, as deleting the object does. now: by the cluster's clock."""
     gone = {
         record_name(change.ref.namespace, change.ref.name)
         for change in changes
         if change.ref.kind == REQUEST_KIND and change.action is Action.DELETE
     }
-    return {
+    records = {
         name: cancelled(record, now) if name in gone and record.ended is None else record
         for name, record in requests.records.items()
     }
+    return records_of(REQUESTS_KEY, records)
 
 
-def collect(
-    demands: Iterable[Demand],
-    requests: RequestPlan,
-    view: ClusterView,
-    now: datetime,
-    *,
-    rules: RequestRules,
-    applyset_id: str,
-) -> tuple[ObjectChange, ...]:
-    """Deletions of objects that headroom applied and whose request ended long ago. now: by the cluster's clock."""
+def collect(facts: Facts, requests: RequestPlan, rules: RequestRules, applyset_id: str) -> tuple[ObjectChange, ...]:
+    """Deletions of objects that headroom applied and whose request ended long ago."""
     due = []
-    for demand in demands:
+    for demand in facts.demands:
         decision = requests.decisions.get(demand.ref)
         if decision is None or demand.request is None or not demand.request.declared:
             continue
         ended = decision.record.ended
-        if ended is None or now < ended + rules.kept_for or demand.ref not in view.inventory.members:
+        members = facts.view.inventory.members
+        if ended is None or facts.cluster_now < ended + rules.kept_for or demand.ref not in members:
             continue
-        live = view.objects.get(demand.ref)
+        live = facts.view.objects.get(demand.ref)
         if live is not None and reason_to_keep(live, frozenset(), applyset_id) is None:
             reason = f"it ended {format_duration(rules.kept_for)} ago"
             due.append(ObjectChange(demand.ref, Action.DELETE, reason=reason))

@@ -60,7 +60,7 @@ class Vacate:
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves the most placeholders; the same state if none can be left."""
-        if state.placement.planned or not state.placement.occupied or not state.is_whole:
+        if state.placement.planned or not state.placement.occupied or state.blocked:
             return state
         bins = all_bins(state.prepared.room, state.placement.occupied)
         found, next_look = vacancies(
@@ -169,7 +169,7 @@ class Consolidate:
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves a node, or else the same placement."""
-        if not state.is_whole or state.settled or state.include_pending or not state.demands:
+        if state.blocked or state.settled or state.include_pending or not state.demands:
             return state
         if not state.placement.occupied:
             return state  # no node holds anything

@@ -120,11 +120,6 @@ class PassState(Facts):
         )
 
     @property
-    def is_whole(self) -> bool:
-        """Whether both the cluster and the repository were read in full, so that what is absent is known not to be there."""
-        return self.view.complete and not self.tree.reasons_to_keep
-
-    @property
     def required_plan(self) -> Plan:
         """For the stages after planning."""
         assert self.plan is not None

@@ -39,7 +39,7 @@ class MakeFirm:
 
     def run(self, state: PassState) -> PassState:
         mode = self.rules.placement.surge
-        if mode is SurgeMode.PLANNED or not state.is_whole:
+        if mode is SurgeMode.PLANNED or state.blocked:
             return state
         if mode is SurgeMode.ALONE and not any(
             item.may_fail_alone for item in state.demands if item.ref.kind != REQUEST_KIND

@@ -27,17 +27,19 @@ from reconciler.model.remembered import records_of, remembered
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
+from reconciler.plan.facts import Facts
 
 
 def remembered_buffers(
-    outcomes: Sequence[DemandOutcome],
-    demands: Sequence[Demand],
-    bins: Collection[Bin],
-    view: ClusterView,
-    now: datetime,
+    facts: Facts, outcomes: Sequence[DemandOutcome], bins: Collection[Bin]
 ) -> tuple[dict[str, Any], tuple[Edge, ...]]:
-    """What the inventory remembers, and when time alone changes a buffer. now: by the cluster's clock."""
-    once = one_shot_memory(outcomes, bins, view, now)
+    """What the inventory remembers, and when time alone changes a buffer. Nothing where no one-shot buffer or share is there, or was."""
+    demands, view = facts.demands, facts.view
+    if not any(
+        demand.one_shot or demand.share is not None for demand in demands
+    ) and view.inventory.records.keys().isdisjoint({ONE_SHOTS_KEY, SHARES_KEY}):
+        return {}, ()
+    once = one_shot_memory(outcomes, bins, view, facts.cluster_now)
     edges = (*one_shot_edges(outcomes, once, view), *share_edges(demands, view.clock_skew))
     return once | share_records(demands, view), edges
 
