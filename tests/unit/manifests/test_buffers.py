@@ -70,6 +70,11 @@ def test_no_namespace_is_the_default_one() -> None:
             "unknown-strategy",
             "spec.provisioningStrategy",
         ),
+        (
+            "  podTemplateRef: {name: t}\n  replicas: 1\n  fillDeadlineSeconds: 900\n",
+            "deadline-ignored",
+            "spec.fillDeadlineSeconds",
+        ),
     ],
 )
 def test_what_is_admitted_but_does_nothing_is_a_warning(spec: str, code: str, path: str) -> None:
