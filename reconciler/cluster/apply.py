@@ -181,33 +181,31 @@ def carry_out(
     written before anything else. forget: removes from the records what was not created after all, by name.
     """
 
-    def write(index: int) -> None:
+    def make(index: int, failure: str) -> None:
+        write = ordered[index]
+        if failure:
+            results[index] = WriteResult(write, Outcome.SKIPPED, f"the inventory could not be written: {failure}")
+            return
         progress()
-        pending.settle(index, _result(cluster, pending.writes[index]))
+        results[index] = _result(cluster, write)
 
-    pending = _Pending(sorted(writes, key=_rank))
-    _rehearse(cluster, pending, progress)
+    ordered = sorted(writes, key=_rank)
+    results = _rehearsed(cluster, ordered, progress)
+    todo = [index for index in range(len(ordered)) if index not in results]
+    deletions = [index for index in todo if isinstance(ordered[index], Delete)]
+    others = [index for index in todo if not isinstance(ordered[index], Delete)]
     record = _Record(cluster, parent, view, progress)
-    grown = record.grown(write.ref for write in pending.todo() if _is_member(write, parent))
-    others = pending.indexes(lambda write: not isinstance(write, Delete))
+    grown = record.grown(ordered[index].ref for index in others if _is_member(ordered[index], parent))
     failure = record.write(grown, {**record.records, **(first or {})}) if others else ""
     for index in others:
-        if failure and not isinstance(pending.writes[index], Annotate):
-            pending.skip(index, f"the inventory could not be written: {failure}")
-        else:
-            write(index)
-    deletions = pending.indexes(lambda write: isinstance(write, Delete))
-    records = forget(records, [item.write.ref.name for item in pending.results() if not item.ok])
-    left = record.left(pending.results())
-    failure = failure or record.write(grown if deletions else left, records)
+        make(index, "" if isinstance(ordered[index], Annotate) else failure)
+    records = forget(records, [item.write.ref.name for item in results.values() if not item.ok])
+    failure = failure or record.write(grown if deletions else record.left(results.values()), records)
     for index in deletions:
-        if failure:
-            pending.skip(index, f"the inventory could not be written: {failure}")
-        else:
-            write(index)
+        make(index, failure)
     if deletions and not failure:
-        record.write(record.left(pending.results()), records)
-    return ChangeSet((*pending.results(), *record.failures))
+        record.write(record.left(results.values()), records)
+    return ChangeSet((*(results[index] for index in sorted(results)), *record.failures))
 
 
 def _rank(write: Write) -> int:
@@ -232,18 +230,20 @@ def _is_member(write: Write, parent: InventoryParent) -> bool:
     return bool(labels.get(PART_OF_LABEL) == parent.id)
 
 
-def _rehearse(cluster: Cluster, pending: _Pending, progress: Progress) -> None:
-    """Settles writes that the server would refuse, and those without an effect."""
+def _rehearsed(cluster: Cluster, writes: Sequence[Write], progress: Progress) -> dict[int, WriteResult]:
+    """By index, the results of writes that the server would refuse, and of those without an effect."""
+    results: dict[int, WriteResult] = {}
     failed = 0
-    for index, write in enumerate(pending.writes):
+    for index, write in enumerate(writes):
         if failed >= _HOPELESS:
-            pending.settle(index, WriteResult(write, Outcome.FAILED, "not tried: the calls before it failed"))
+            results[index] = WriteResult(write, Outcome.FAILED, "not tried: the calls before it failed")
             continue
         progress()
         result = _result(cluster, write, dry_run=True)
         failed = failed + 1 if result.outcome is Outcome.FAILED else 0
         if result.outcome is not Outcome.APPLIED:
-            pending.settle(index, result)
+            results[index] = result
+    return results
 
 
 def _result(cluster: Cluster, write: Write, *, dry_run: bool = False) -> WriteResult:
@@ -253,29 +253,6 @@ def _result(cluster: Cluster, write: Write, *, dry_run: bool = False) -> WriteRe
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         why = f"headroom failed to write it, which is a defect: {type(error).__name__}: {error}"
         return WriteResult(write, Outcome.REFUSED, why)
-
-
-class _Pending:
-    """The writes in order, with the result of each so far."""
-
-    def __init__(self, writes: Sequence[Write]) -> None:
-        self.writes = writes
-        self._settled: dict[int, WriteResult] = {}
-
-    def todo(self) -> list[Write]:
-        return [write for index, write in enumerate(self.writes) if index not in self._settled]
-
-    def indexes(self, wanted: Callable[[Write], bool]) -> list[int]:
-        return [index for index, write in enumerate(self.writes) if index not in self._settled and wanted(write)]
-
-    def settle(self, index: int, result: WriteResult) -> None:
-        self._settled[index] = result
-
-    def skip(self, index: int, why: str) -> None:
-        self.settle(index, WriteResult(self.writes[index], Outcome.SKIPPED, why))
-
-    def results(self) -> tuple[WriteResult, ...]:
-        return tuple(self._settled[index] for index in sorted(self._settled))
 
 
 Extent = tuple[frozenset[str], frozenset[str]]

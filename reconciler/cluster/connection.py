@@ -41,6 +41,10 @@ Count = Callable[[str, str, str], None]
 """(method, resource, HTTP status or `error`): for metrics."""
 
 
+def uncounted(_method: str, _resource: str, _code: str) -> None:
+    """For a process without metrics."""
+
+
 class RateLimit:
     """Allows `per_second` calls in the long run, `burst` at once. Thread-safe: each caller waits for its own turn."""
 
@@ -136,7 +140,7 @@ class Connection:
         per_second: float = 100,
         burst: int = 200,
         timeout: float = 30,
-        count: Count = lambda _method, _resource, _code: None,
+        count: Count = uncounted,
     ) -> None:
         self._load = load
         self._timeout = timeout

@@ -126,6 +126,12 @@ class Discovery:
             return None
         return collection_path(resource.group, version, served.plural, resource.namespace)
 
+    def api_version(self, ref: ObjectRef) -> str:
+        """The preferred `GROUP/VERSION` of the object's kind; `v1` if it is not served."""
+        served = self.find(ref.group, ref.kind)
+        version = served.versions[0] if served else "v1"
+        return f"{ref.group}/{version}" if ref.group else version
+
     def object_path(self, ref: ObjectRef, api_version: str | None = None) -> str | None:
         """One object's path, in the given version (`v1`) or else the preferred one; None if its kind is not served."""
         served = self.find(ref.group, ref.kind)

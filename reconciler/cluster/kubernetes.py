@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Condition, Lock, Thread
 from typing import Any
@@ -14,12 +14,12 @@ import msgspec
 
 from reconciler.cluster.access import Access
 from reconciler.cluster.apply import InventoryParent
-from reconciler.cluster.connection import JSON, NOT_FOUND, Connection, Count
+from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, uncounted
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
-from reconciler.cluster.server_clock import clocks_of, seconds_awake_or_asleep
+from reconciler.cluster.server_clock import seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import Pauses, RefusedError, ResourceWatch, WatchedCluster, pages_of
 from reconciler.cluster.writes import Writer
@@ -50,7 +50,7 @@ class KubernetesCluster:
         inventory: InventoryParent,
         sync_timeout: float = 60.0,
         discovery_interval: float = 30.0,
-        count: Count = lambda _method, _resource, _code: None,
+        count: Count = uncounted,
     ) -> None:
         self._name = name
         self._inventory = inventory
@@ -67,7 +67,6 @@ class KubernetesCluster:
         self._changed: Callable[[], None] = lambda: None
         self._unreachable = ""
         self._own: dict[tuple[str, str], int] = {}
-        self._dated: tuple[ClusterView, ClusterView] | None = None
         watched = WatchedCluster(self._connection, self._discovery, self._store, self._stopping, self._notice)
         own_inventory = only_object(CONFIG_MAPS, inventory.namespace, inventory.name)
         self._watches = {item.key: ResourceWatch(item, watched) for item in (*RESOURCES, own_inventory)}
@@ -114,16 +113,7 @@ class KubernetesCluster:
                 self._moved.wait(min(left, 0.5))
             self._own.clear()
         self._scales.refresh()
-        return self._in_time(self._store.view())
-
-    def _in_time(self, view: ClusterView) -> ClusterView:
-        """The view with what is known about clocks; the same object as long as nothing changes."""
-        dated = self._connection.server_clock.dated(view)
-        if dated is view:
-            return view
-        if self._dated is None or self._dated[0] is not view or clocks_of(self._dated[1]) != clocks_of(dated):
-            self._dated = (view, dated)
-        return self._dated[1]
+        return self._connection.server_clock.dated(self._store.view())
 
     @property
     def room_changes(self) -> tuple[int, int]:
@@ -147,7 +137,7 @@ class KubernetesCluster:
             return
         try:
             for page in pages_of(self._connection, path, resource):
-                yield from (msgspec.json.decode(item) for item in page.items)
+                yield from (msgspec.json.decode(item) for item in page.items or ())
         except RefusedError as error:
             raise Transient(f"{resource} cannot be read: {error.answer.failure().message}") from error
 
@@ -282,35 +272,30 @@ class EventLog:
     def _first(self, event: Event, now: datetime) -> str:
         digest = hashlib.sha256(f"{event}{now.timestamp()}".encode()).hexdigest()[:16]
         name = f"{event.ref.name[:200]}.{digest}"
-        self._connection.request(
-            "POST",
-            collection_path("", "v1", "events", _namespace(event)),
-            body=msgspec.json.encode(self._document(event, name, now)),
-            headers={"Content-Type": JSON},
-            resource="events",
-        )
+        self._send("POST", event, "", JSON, self._document(event, name, now))
         return name
 
     def _again(self, event: Event, name: str, count: int, now: datetime) -> bool:
-        answer = self._connection.request(
-            "PATCH",
-            f"{collection_path('', 'v1', 'events', _namespace(event))}/{name}",
-            body=msgspec.json.encode({"count": count, "lastTimestamp": _text(now)}),
-            headers={"Content-Type": _MERGE},
+        answer = self._send("PATCH", event, f"/{name}", _MERGE, {"count": count, "lastTimestamp": _text(now)})
+        return answer.status != NOT_FOUND
+
+    def _send(self, method: str, event: Event, below: str, content_type: str, body: Mapping[str, Any]) -> Answer:
+        return self._connection.request(
+            method,
+            f"{collection_path('', 'v1', 'events', _namespace(event))}{below}",
+            body=msgspec.json.encode(body),
+            headers={"Content-Type": content_type},
             resource="events",
         )
-        return answer.status != NOT_FOUND
 
     def _document(self, event: Event, name: str, now: datetime) -> dict[str, Any]:
         ref = event.ref
-        served = self._discovery.find(ref.group, ref.kind)
-        version = served.versions[0] if served else "v1"
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": _namespace(event)},
             "involvedObject": {
-                "apiVersion": f"{ref.group}/{version}" if ref.group else version,
+                "apiVersion": self._discovery.api_version(ref),
                 "kind": ref.kind,
                 "name": ref.name,
                 "namespace": ref.namespace,

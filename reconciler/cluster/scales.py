@@ -108,7 +108,7 @@ class Scales:
             return []
         try:
             pages = pages_of(self._connection, path, resource, accept=NAMES_ONLY)
-            items = [item for page in pages for item in page.items]
+            items = [item for page in pages for item in page.items or ()]
         except RefusedError as error:
             if error.answer.status == FORBIDDEN:
                 return None

@@ -36,6 +36,7 @@ class ServerClock:
         self._heard: tuple[datetime, float] | None = None
         self._skew = timedelta(0)
         self._answers_without = 0
+        self._dated: tuple[ClusterView, tuple[timedelta, bool], ClusterView] | None = None
 
     def hear(self, date: str | None) -> None:
         """Takes the `Date` header of an answer that has just come. An invalid date is ignored."""
@@ -67,12 +68,12 @@ class ServerClock:
             return self._skew
 
     def dated(self, view: ClusterView) -> ClusterView:
-        """The view with the skew of the clocks, or the finding that the server does not tell the time."""
-        if self.is_untold:
-            return replace(view, clock_is_known=False, findings=(*view.findings, NOT_TOLD))
-        return replace(view, clock_skew=self.skew) if self.skew else view
-
-
-def clocks_of(view: ClusterView) -> tuple[object, ...]:
-    """The parts of the view that `dated` sets."""
-    return (view.clock_skew, view.clock_is_known, view.findings)
+        """The view with the skew of the clocks, or the finding that the server does not tell the time. It is the same object as long as
+        nothing changes."""
+        skew, is_untold = self.skew, self.is_untold
+        if not skew and not is_untold:
+            return view
+        if self._dated is None or self._dated[0] is not view or self._dated[1] != (skew, is_untold):
+            untold = replace(view, clock_is_known=False, findings=(*view.findings, NOT_TOLD))
+            self._dated = view, (skew, is_untold), untold if is_untold else replace(view, clock_skew=skew)
+        return self._dated[2]

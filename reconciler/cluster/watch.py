@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Thread
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
 from reconciler.cluster.connection import FORBIDDEN, GONE, JSON, NOT_FOUND, UNAUTHORIZED, Answer, Connection
 from reconciler.cluster.decoding import protobuf
 from reconciler.cluster.decoding.decode import Body, list_items
-from reconciler.cluster.decoding.wire import MetadataWire, WatchWire
+from reconciler.cluster.decoding.wire import ListWire, MetadataWire, WatchWire
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
@@ -41,16 +41,8 @@ class RefusedError(Exception):
         self.answer = answer
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """items: undecoded. version: the list's resourceVersion, to watch from; the same for all pages."""
-
-    items: Sequence[Any]
-    version: str
-
-
-def pages_of(connection: Connection, path: str, resource: Resource, *, accept: str = JSON) -> Iterator[Page]:
-    """All objects of a kind, read consistently; at least one page.
+def pages_of(connection: Connection, path: str, resource: Resource, *, accept: str = JSON) -> Iterator[ListWire]:
+    """All objects of a kind, read consistently; at least one page. All pages have the same version, to watch from.
 
     Raises `RefusedError`, `Transient` without an answer, `Invalid` if it is not a list.
     """
@@ -78,7 +70,7 @@ def pages_of(connection: Connection, path: str, resource: Resource, *, accept: s
             # A daemon thread, since nobody waits for an answer when headroom stops.
             Thread(target=ask, args=(token, coming), name=f"headroom-list-{resource}", daemon=True).start()
         del answer
-        yield Page(page.items or (), page.metadata.resource_version)
+        yield page
         del page
         if not token:
             return
@@ -247,8 +239,8 @@ class ResourceWatch:
             nonlocal version
             accept = f"{protobuf.PROTOBUF}, {JSON}" if protobuf.has(self.resource) else JSON
             for page in pages_of(self._cluster.connection, path, self.resource, accept=accept):
-                version = page.version
-                yield from page.items
+                version = page.metadata.resource_version
+                yield from page.items or ()
 
         try:
             changed = self._cluster.store.replace(self.resource, items())

@@ -91,19 +91,23 @@ class Writer:
 
     def write(self, write: Write, *, dry_run: bool) -> WriteResult:
         try:
+            path = self._path(write.ref, _version(write.manifest) if isinstance(write, Apply) else None)
+            if path is None:
+                return _not_served(write)
             match write:
                 case Apply():
-                    return self._apply(write, write.manifest, force=write.force, dry_run=dry_run)
+                    done = self._patch(write, path, write.manifest, force=write.force, dry_run=dry_run)
                 case ApplyStatus():
-                    return self._apply_status(write, dry_run=dry_run)
+                    done = self._apply_status(write, path, dry_run=dry_run)
                 case Annotate():
-                    return self._annotate(write, dry_run=dry_run)
+                    done = self._annotate(write, path, dry_run=dry_run)
                 case Delete():
-                    return self._delete(write, dry_run=dry_run)
+                    done = self._delete(write, path, dry_run=dry_run)
         except Waiting as error:
             return WriteResult(write, Outcome.SKIPPED, error.message)
         except Transient as error:
             return WriteResult(write, Outcome.FAILED, error.message)
+        return done
 
     def unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:
         """The paths of the fields that the served definition does not have, by dry runs; None if that cannot be told.
@@ -113,7 +117,7 @@ class Writer:
         answer at all: a document must not lose a field because of that.
         """
         document, found = deepcopy(dict(apply.manifest)), list[str]()
-        path = self._path(apply.ref, str(apply.manifest.get("apiVersion", "")).rpartition("/")[2])
+        path = self._path(apply.ref, _version(apply.manifest))
         query = [("fieldManager", OWN_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
         while path is not None and len(found) < _MOST_UNKNOWN:
             answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=True)
@@ -127,39 +131,28 @@ class Writer:
                 break
         return tuple(sorted(found)) or None
 
-    def _apply_status(self, write: ApplyStatus, *, dry_run: bool) -> WriteResult:
+    def _apply_status(self, write: ApplyStatus, path: str, *, dry_run: bool) -> WriteResult:
         """Applies a status. It is forced, since `status` has only headroom's own fields."""
-        served = self._found(write.ref)
-        if served is None:
-            return _not_served(write, "")
-        path, api_version = served
         document = {
-            "apiVersion": api_version,
+            "apiVersion": self._discovery.api_version(write.ref),
             "kind": write.ref.kind,
             "metadata": {"name": write.ref.name, **({"namespace": write.ref.namespace} if write.ref.namespace else {})},
             "status": write.status,
         }
-        return self._patch(write, f"{path}/status", document, force=True, dry_run=dry_run, object_path=path)
-
-    def _apply(self, write: Apply, manifest: Manifest, *, force: bool, dry_run: bool) -> WriteResult:
-        api_version = str(manifest.get("apiVersion", ""))
-        path = self._path(write.ref, api_version.rpartition("/")[2])
-        if path is None:
-            return _not_served(write, api_version)
-        return self._patch(write, path, manifest, force=force, dry_run=dry_run)
+        return self._patch(write, path, document, force=True, dry_run=dry_run, subresource="/status")
 
     def _patch(
-        self, write: Write, path: str, document: Manifest, *, force: bool, dry_run: bool, object_path: str = ""
+        self, write: Write, path: str, document: Manifest, *, force: bool, dry_run: bool, subresource: str = ""
     ) -> WriteResult:
-        """Sends a patch. object_path: of the object whose subresource is at `path`; the patch does not create such an object."""
+        """Sends a patch of the object at the path, or of its subresource, which does not create an object."""
         query = [("fieldManager", OWN_MANAGER), ("force", "true" if force else "false")]
-        answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=dry_run)
-        if object_path and answer.status == NOT_FOUND:
-            return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+        answer = self._send("PATCH", path + subresource, document, content_type=_APPLY, query=query, dry_run=dry_run)
+        if subresource and answer.status == NOT_FOUND:
+            return _gone(write)
         if not answer.ok:
             return _refused(write, answer)
         after = msgspec.json.decode(answer.data)
-        if dry_run and answer.status != _CREATED and after == self._get(object_path or path):
+        if dry_run and answer.status != _CREATED and after == self._get(path):
             return WriteResult(write, Outcome.UNCHANGED)
         if not dry_run:
             self._wrote(write.ref, after)
@@ -167,14 +160,11 @@ class Writer:
             write, Outcome.APPLIED, version=str((after.get("metadata") or {}).get("resourceVersion", ""))
         )
 
-    def _annotate(self, write: Annotate, *, dry_run: bool) -> WriteResult:
-        path = self._path(write.ref)
-        if path is None:
-            return _not_served(write, "")
+    def _annotate(self, write: Annotate, path: str, *, dry_run: bool) -> WriteResult:
         for _ in range(_ATTEMPTS):
             live = self._get(path) if dry_run or write.taints else {}
             if live is None:
-                return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+                return _gone(write)
             if dry_run and _is_annotated(live, write):
                 return WriteResult(write, Outcome.UNCHANGED)
             answer = self._send(
@@ -188,17 +178,14 @@ class Writer:
             if answer.status != CONFLICT:
                 break
         if answer.status == NOT_FOUND:
-            return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+            return _gone(write)
         if not answer.ok:
             return _refused(write, answer)
         if not dry_run:
             self._wrote(write.ref, msgspec.json.decode(answer.data))
         return WriteResult(write, Outcome.APPLIED)
 
-    def _delete(self, write: Delete, *, dry_run: bool) -> WriteResult:
-        path = self._path(write.ref)
-        if path is None:
-            return WriteResult(write, Outcome.UNCHANGED, f"{write.ref.kind} is not served any more")
+    def _delete(self, write: Delete, path: str, *, dry_run: bool) -> WriteResult:
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if write.uid:
             options["preconditions"] = {"uid": write.uid}
@@ -222,13 +209,6 @@ class Writer:
         if path is None and self._discovery.refresh():
             path = self._discovery.object_path(ref, version)
         return path
-
-    def _found(self, ref: ObjectRef) -> tuple[str, str] | None:
-        path = self._path(ref)
-        served = self._discovery.find(ref.group, ref.kind)
-        if path is None or served is None:
-            return None
-        return path, f"{ref.group}/{served.versions[0]}" if ref.group else served.versions[0]
 
     def _get(self, path: str) -> Any:
         """The object; None if it does not exist."""
@@ -311,9 +291,20 @@ def _plural_in(path: str) -> str:
     return path.removesuffix("/status").split("/")[-2]
 
 
-def _not_served(write: Write, api_version: str) -> WriteResult:
+def _version(manifest: Manifest) -> str:
+    return str(manifest.get("apiVersion", "")).rpartition("/")[2]
+
+
+def _not_served(write: Write) -> WriteResult:
+    if isinstance(write, Delete):
+        return WriteResult(write, Outcome.UNCHANGED, f"{write.ref.kind} is not served any more")
+    api_version = write.manifest.get("apiVersion", "") if isinstance(write, Apply) else ""
     kind = f"{api_version} {write.ref.kind}".strip()
     return WriteResult(write, Outcome.REFUSED, f"the cluster does not serve {kind}: install its CRD")
+
+
+def _gone(write: Write) -> WriteResult:
+    return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
 
 
 def _refused(write: Write, answer: Answer) -> WriteResult:

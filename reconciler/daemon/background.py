@@ -35,11 +35,9 @@ class _BackgroundLoop(ABC):
     complaint: str
 
     def __init__(self, rules: LoopRules) -> None:
-        self._is_leader = rules.is_leader
+        self._rules = rules
         self._interval = rules.interval.total_seconds()
         self._soon = min(SOON, self._interval)
-        self._on_result = rules.on_result
-        self._log = rules.log
         self._due = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
@@ -68,9 +66,9 @@ class _BackgroundLoop(ABC):
         """Tells of the failure; returns the seconds until the next look."""
         if self._stopping.is_set():  # what it needs is being closed
             return 0.0
-        failure = as_failure(error, self._log)
-        self._on_result(type(failure).__name__.lower())
-        tell(failure, self.complaint, self._log, **facts)
+        failure = as_failure(error, self._rules.log)
+        self._rules.on_result(type(failure).__name__.lower())
+        tell(failure, self.complaint, self._rules.log, **facts)
         return self._soon if isinstance(failure, Waiting) else self._interval
 
     def _run(self) -> None:
@@ -112,7 +110,7 @@ class Reviews(_BackgroundLoop):
         base = self._base()
         if base is None:
             return self._soon
-        if not self._is_leader():
+        if not self._rules.is_leader():
             return self._interval
         pulls = tuple(self._pull_requests())
         self._said = {number: said for number, said in self._said.items() if number in {pull.number for pull in pulls}}
@@ -129,8 +127,8 @@ class Reviews(_BackgroundLoop):
                 wait = min(wait, self._failed(error, pull=str(pull.number)))
                 continue
             self._said[pull.number] = state
-            self._on_result(result)
-            self._log.info("reported on a pull request", pull=pull.number, commit=pull.head_commit, result=result)
+            self._rules.on_result(result)
+            self._rules.log.info("reported on a pull request", pull=pull.number, commit=pull.head_commit, result=result)
         return wait
 
 
@@ -145,9 +143,9 @@ class Snapshots(_BackgroundLoop):
         self._publish = publish
 
     def _look(self) -> float:
-        if not self._is_leader():
+        if not self._rules.is_leader():
             return self._soon
         result = self._publish()
-        self._on_result(result)
-        self._log.info("snapshot", result=result)
+        self._rules.on_result(result)
+        self._rules.log.info("snapshot", result=result)
         return self._interval

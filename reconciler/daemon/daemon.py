@@ -42,16 +42,6 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonState:
-    """What the daemon does and will do next. held_up: why the pass under way makes no progress, or why none is made although no other
-    replica is known to lead; "" if all goes on."""
-
-    handled_request: str
-    next_edge: Edge | None
-    held_up: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Listeners:
     """Called after each pass, with its result, and after each poll, with its outcome in one word and its seconds. log: None for the
     process's own."""
@@ -135,14 +125,18 @@ class Daemon:
         return self._stopping.is_set()
 
     @property
-    def state(self) -> DaemonState:
-        next_edge = self._edges.next  # before the lock, since an edge takes both locks in this order
-        with self._turn:
-            return DaemonState(
-                handled_request=self._requests.handled,
-                next_edge=next_edge,
-                held_up=self._held_up,
-            )
+    def handled_request(self) -> str:
+        """The newest value of the annotation that a pass was made for."""
+        return self._requests.handled
+
+    @property
+    def next_edge(self) -> Edge | None:
+        return self._edges.next
+
+    @property
+    def held_up(self) -> str:
+        """Why the pass under way makes no progress, or why none is made although no other replica is known to lead; "" if all goes on."""
+        return self._watchdog.held_up or self._trouble()
 
     def health(self) -> tuple[bool, str]:
         """Whether the process is healthy, and if not, why."""
@@ -154,16 +148,12 @@ class Daemon:
 
     def readiness(self) -> tuple[bool, str]:
         """Whether it is ready: a pass has succeeded and none is held up, or another replica leads."""
-        held_up = self._held_up
+        held_up = self.held_up
         if held_up:
             return False, held_up
         if self._leads is False and not self._readiness[0]:
             return True, "another replica leads"
         return self._readiness
-
-    @property
-    def _held_up(self) -> str:
-        return self._watchdog.held_up or self._trouble()
 
     # The caller's thread
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock
@@ -111,12 +111,10 @@ class Jobs:
         if self._scheduler is None:
             return
         poll, tick = self._poll_interval.total_seconds(), self._tick_interval.total_seconds()
-        jobs: tuple[tuple[Callable[[], None], str, dict[str, Any]], ...] = (
-            (self._poll, "poll", {"seconds": poll, "jitter": poll * JITTER}),
-            (self._tick, "tick", {"seconds": tick}),
+        self._scheduler.add_job(
+            self._poll, "interval", seconds=poll, jitter=poll * JITTER, id="poll", replace_existing=True
         )
-        for job, name, interval in jobs:
-            self._scheduler.add_job(job, "interval", id=name, replace_existing=True, **interval)
+        self._scheduler.add_job(self._tick, "interval", seconds=tick, id="tick", replace_existing=True)
 
     def wake(self) -> None:
         """Makes the scheduler look at the clock. It sleeps until its next job, and would not notice that the clock was set."""

@@ -142,7 +142,7 @@ def open_served(
 ) -> ServedCluster:
     """Opens all of it; the stack closes it. A cluster among several that cannot be reached yet is no error. progress: told each phase of a
     pass, and "" when it has ended."""
-    name, settings = served.name, served.settings
+    name, settings, passes = served.name, served.settings, served.settings.passes
     log = logger(cluster=name) if name else logger()
     metrics, watchdog = Metrics(), watchdogs.another(settings)
     source = latest_tree(settings, clock, watchdog, name)
@@ -184,7 +184,7 @@ def open_served(
         run_pass=lambda trigger: source.during(lambda: cycle.run(trigger)),
         poll_source=_polling(source, reviews),
         clock=clock,
-        timing=_timing(settings),
+        timing=Timing(settings.git.interval, passes.interval, Pacing(passes.quiet, passes.quiet_at_most)),
         listeners=Listeners(_listener(settings, last, cycle, shown, progress), metrics.observe_poll, log),
         is_leader=leads,
         trouble=lambda: "" if election is None else election.trouble,
@@ -207,12 +207,6 @@ def open_served(
     if reporter is not None:
         pages.reports = reporter.pages
     return ServedCluster(name, settings, daemon, metrics, pages, announced, start)
-
-
-def _timing(settings: Settings) -> Timing:
-    passes = settings.passes
-    pacing = Pacing(quiet=passes.quiet, quiet_at_most=passes.quiet_at_most)
-    return Timing(poll=settings.git.interval, tick=passes.interval, pacing=pacing)
 
 
 def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:

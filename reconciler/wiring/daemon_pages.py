@@ -125,11 +125,11 @@ class DaemonPages:
         return stands, live_document(document, self._live(), self._clock.now())
 
     def _live(self) -> Live:
-        state, election = self._daemon.state, self._election
+        daemon, election = self._daemon, self._election
         return Live(
-            next_edge=state.next_edge,
-            handled_request=state.handled_request,
-            held_up=redacted_text(state.held_up),
+            next_edge=daemon.next_edge,
+            handled_request=daemon.handled_request,
+            held_up=redacted_text(daemon.held_up),
             leads=None if election is None else election.is_leader(),
             leader="" if election is None else election.holder or "",
             late_after=self._late_after,

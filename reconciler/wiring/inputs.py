@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.clocks import FixedClock
 from reconciler.cluster.apply import InventoryParent
+from reconciler.cluster.connection import Count, uncounted
 from reconciler.cluster.snapshot.files import SnapshotCluster, snapshot_at, snapshot_of
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Invalid, Misused, Stalled
@@ -54,7 +55,6 @@ def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
 
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
-Count = Callable[[str, str, str], None]
 _SECONDS_TO_ASK = 5.0
 
 
@@ -62,11 +62,7 @@ class NoClusterHere(Invalid):
     """No cluster was named, and none was found."""
 
 
-def _uncounted(_method: str, _resource: str, _code: str) -> None:
-    """A one-shot command has no metrics."""
-
-
-def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted, *, checked: bool = True) -> Cluster:
+def open_cluster(settings: Settings, clock: Clock, count: Count = uncounted, *, checked: bool = True) -> Cluster:
     """The cluster that `cluster` names; without one, the cluster that is found, but never the embedded one.
 
     count: called for every request to an API server (method, resource, HTTP status). checked: whether `Invalid` is raised for one that

@@ -124,7 +124,7 @@ def test_an_object_is_the_same_in_both_encodings(
     path = f"/api/v1/{resource.plural}"
 
     def listed(accept: str) -> list[Any]:
-        return [item for page in watch.pages_of(connection, path, resource, accept=accept) for item in page.items]
+        return [item for page in watch.pages_of(connection, path, resource, accept=accept) for item in page.items or ()]
 
     eventually(lambda: len(listed(JSON)) == OBJECTS, within=20, what="the API server knows what was written to etcd")
     ours, theirs = listed(f"{PROTOBUF}, {JSON}"), listed(JSON)

@@ -124,7 +124,7 @@ def test_the_same_request_is_handled_once() -> None:
         results.get(timeout=PATIENCE)
         running.daemon.request("one")
         assert results.get(timeout=PATIENCE) is Trigger.REQUEST
-        assert running.daemon.state.handled_request == "one"
+        assert running.daemon.handled_request == "one"
         running.daemon.request("one")
         running.daemon.changed()
         assert results.get(timeout=PATIENCE) is Trigger.CHANGE
@@ -236,7 +236,7 @@ def test_while_nobody_is_known_to_lead_it_is_not_ready_and_says_why() -> None:
         assert running.daemon.readiness() == (True, "ok")
         trouble = "no leader is known: the Lease cannot be read"
         assert running.daemon.readiness() == (False, trouble)
-        assert running.daemon.state.held_up == trouble
+        assert running.daemon.held_up == trouble
         trouble = ""
         assert running.daemon.readiness() == (True, "ok")
 
@@ -258,7 +258,7 @@ def test_while_a_pass_is_held_up_it_is_not_ready_but_healthy() -> None:
         passed += SLOW + 1
         why = "a pass has made no progress for 21 s (phase: start)"
         assert running.daemon.readiness() == (False, why)
-        assert running.daemon.state.held_up == why
+        assert running.daemon.held_up == why
         assert running.daemon.health() == (True, "ok")
         passes.gate.set()
         told.get(timeout=PATIENCE)

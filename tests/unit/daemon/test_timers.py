@@ -133,7 +133,7 @@ def test_the_pass_sees_what_was_pushed_before_it_was_asked_for() -> None:
         running.daemon.request("noon")
         assert told.get(timeout=SOON) is Trigger.REQUEST
         assert polls.get(timeout=SOON)
-        assert running.daemon.state.handled_request == "noon"
+        assert running.daemon.handled_request == "noon"
 
 
 def test_a_pass_is_made_where_the_repository_cannot_be_polled() -> None:

@@ -84,7 +84,7 @@ def stored(body: bytes) -> ViewStore:
     store = ViewStore()
     with serving(Script([Reply(body=body)])) as connection:
         page = next(pages_of(connection, "/api/v1/pods", PODS))
-        store.replace(PODS, page.items)
+        store.replace(PODS, page.items or ())
     return store
 
 
