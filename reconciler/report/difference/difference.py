@@ -26,7 +26,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import HOURS_PER_MONTH, Spending
 from reconciler.report.costs import CostChange, Loss, Shortfall, shortfall
 from reconciler.report.difference.objects import written_differences
-from reconciler.report.difference.room import RoomChange, RoomChanges, room_changes
+from reconciler.report.difference.room import RoomChanges, room_changes
 from reconciler.report.plan.words import lack_words
 from reconciler.report.words import NOT_SHOWN, keeper_words, short_revision, size_words
 
@@ -206,20 +206,6 @@ class Difference(Details):
     def why(self, item: DemandChange) -> list[str]:
         """Everything to report about a demand: why it has less room, if nothing else says so."""
         return item.why or [room.why for room in self.room.less if room.ref == item.ref and room.why]
-
-    @property
-    def less_later(self) -> tuple[RoomChange, ...]:
-        """Demands that have less room, without those that `demands` shows in full."""
-        return self._not_told(self.room.less)
-
-    @property
-    def more_later(self) -> tuple[RoomChange, ...]:
-        """The same of those with more room."""
-        return self._not_told(self.room.more)
-
-    def _not_told(self, changes: Iterable[RoomChange]) -> tuple[RoomChange, ...]:
-        told = {item.ref for item in self.demands}
-        return tuple(item for item in changes if not (item.is_lasting and item.ref in told))
 
     @property
     def has_changes(self) -> bool:

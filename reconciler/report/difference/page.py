@@ -150,9 +150,11 @@ def _demand_rows(change: Difference) -> Iterator[Row]:
 
 def _room_later(change: Difference, zone: tzinfo | None) -> Iterator[Row]:
     """Demands whose room differs only at some times, because of schedules."""
-    for word, items in (("less room", change.less_later), ("more room", change.more_later)):
+    told = {item.ref for item in change.demands}
+    for word, items in (("less room", change.room.less), ("more room", change.room.more)):
         for item in items:
-            yield _row(item.ref, size_words(item, zone), "", [word, *([item.why] if item.why else [])])
+            if not (item.is_lasting and item.ref in told):
+                yield _row(item.ref, size_words(item, zone), "", [word, *([item.why] if item.why else [])])
 
 
 def _later(change: Difference, zone: tzinfo | None) -> Iterator[Row]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 
 from reconciler.model.changes import Action, ChangeSet, DemandOutcome, NodeClaimCreation, Outcome, PendingOutcome, Plan
 from reconciler.model.demand import Keeper
-from reconciler.model.placement import UnplacedReason
+from reconciler.model.placement import PlannedNode, UnplacedReason
 from reconciler.model.refs import POD_KIND, counted, listed
 from reconciler.model.timelines import CapacityTimeline, Spending
 from reconciler.report.costs import cost_parts
@@ -143,9 +142,7 @@ def _sections(plan: Plan, spending: Spending | None, zone: tzinfo | None) -> lis
     ]
     costs = [] if spending is None else cost_parts(spending)
     return [
-        section(
-            "What Karpenter would launch for pending pods", [item.row for item in launches(plan)], notes=[_WHAT_IF]
-        ),
+        section("What Karpenter would launch for pending pods", list(_launches(plan)), notes=[_WHAT_IF]),
         section("Pending pods that cannot be placed", _left_over(plan)),
         *(section(f"Cost over {SPAN}, {how}", rows, "Cost", "More") for how, rows in costs),
         section("Nodes to create", [creation_row(item, domains=domains.get(item.name, "")) for item in claims.create]),
@@ -203,56 +200,31 @@ def pass_text(plan: Plan, change_set: ChangeSet | None, *, cluster: str, zone: t
     return text + terminal_lines([applied_words(change_set), *waiting_lines(change_set), *failures])
 
 
-@dataclass(frozen=True, slots=True)
-class PendingLaunch:
-    """New nodes of one NodePool in the same zones. types: how many nodes by cheapest instance type. price: USD an hour of all
-    together, None if any is unknown."""
-
-    node_pool: str
-    places: str
-    capacity_types: tuple[str, ...]
-    types: Mapping[str, int]
-    pods: int
-    price: float | None
-
-    @property
-    def nodes(self) -> int:
-        return sum(self.types.values())
-
-    @property
-    def is_paid(self) -> bool:
-        """Whether all of them are from reservations, which are paid for in any case."""
-        return self.price is not None and is_paid(self.price, self.capacity_types)
-
-    @property
-    def row(self) -> Row:
-        """`4 nodes for 12 pods, $2.2000/h; 2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
-        price = "price not known" if self.price is None else launch_price(self.price, self.capacity_types, self.nodes)
-        size = f"{counted(self.nodes, 'node')} for {counted(self.pods, 'pod')}, {price}"
-        types = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
-        kinds = listed(f"{count:,} × {name}" for name, count in types)
-        return _row(f"NodePool {self.node_pool}", size, f"{kinds}; {self.places}")
+def _for_pods(plan: Plan) -> list[NodeClaimCreation]:
+    """New nodes that hold pending pods."""
+    return [item for item in plan.node_claims.create if _pods_on(item.planned)]
 
 
-def launches(plan: Plan) -> tuple[PendingLaunch, ...]:
-    """New nodes that hold pending pods, by NodePool and place."""
-    groups: dict[tuple[str, str], list[NodeClaimCreation]] = {}
-    for creation in plan.node_claims.create:
-        planned = creation.planned
-        if _pods_on(creation):
-            groups.setdefault((planned.node_pool, place_words(planned)), []).append(creation)
-    return tuple(_launch(*key, members) for key, members in sorted(groups.items()))
+def _pods_on(planned: PlannedNode) -> int:
+    return sum(holding.count for holding in planned.holdings if holding.demand.kind == POD_KIND)
 
 
-def _pods_on(creation: NodeClaimCreation) -> int:
-    return sum(holding.count for holding in creation.planned.holdings if holding.demand.kind == POD_KIND)
-
-
-def _launch(pool: str, places: str, members: Sequence[NodeClaimCreation]) -> PendingLaunch:
-    planned = [creation.planned for creation in members]
-    price = sum(item.price for item in planned) if all(item.price_known for item in planned) else None
-    types = Counter(item.instance_types[0] if item.instance_types else "any type" for item in planned)
-    return PendingLaunch(pool, places, planned[-1].capacity_types, types, sum(map(_pods_on, members)), price)
+def _launches(plan: Plan) -> Iterator[Row]:
+    """New nodes for pending pods, by NodePool and place: `4 nodes for 12 pods, $2.2000/h; 2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
+    groups: dict[tuple[str, str], list[PlannedNode]] = {}
+    for item in _for_pods(plan):
+        groups.setdefault((item.planned.node_pool, place_words(item.planned)), []).append(item.planned)
+    for (pool, places), nodes in sorted(groups.items()):
+        is_known = all(item.price_known for item in nodes)
+        total = sum(item.price for item in nodes)
+        price = launch_price(total, nodes[0].capacity_types, len(nodes)) if is_known else "price not known"
+        pods = sum(map(_pods_on, nodes))
+        types = Counter(item.instance_types[0] if item.instance_types else "any type" for item in nodes)
+        kinds = listed(
+            f"{count:,} × {name}" for name, count in sorted(types.items(), key=lambda item: (-item[1], item[0]))
+        )
+        size = f"{counted(len(nodes), 'node')} for {counted(pods, 'pod')}, {price}"
+        yield _row(f"NodePool {pool}", size, f"{kinds}; {places}")
 
 
 def _left_over(plan: Plan) -> list[Row]:
@@ -294,13 +266,13 @@ def pending_words(plan: Plan) -> str:
     there = pending.placed_on_existing
     parts = ["1 fits an existing node" if there == 1 else f"{there:,} fit existing nodes"] if there else []
     if pending.placed_on_new:
-        rows = launches(plan)
-        nodes = counted(sum(row.nodes for row in rows), "new node")
-        prices = [row.price for row in rows if row.price is not None]
-        price = f" at {hourly(sum(prices))}" if len(prices) == len(rows) else ""
-        if price and all(row.is_paid for row in rows):
+        nodes = [item.planned for item in _for_pods(plan)]
+        price = f" at {hourly(sum(item.price for item in nodes))}"
+        if not all(item.price_known for item in nodes):
+            price = ""
+        elif all(is_paid(item.price, item.capacity_types) for item in nodes):
             price = " at no further cost"
-        parts.append(f"{pending.placed_on_new:,} would go on {nodes}{price}")
+        parts.append(f"{pending.placed_on_new:,} would go on {counted(len(nodes), 'new node')}{price}")
     if pending.unplaced:
         one = pending.unplaced == 1
         missing = "needs a node that does not exist yet" if one else "need nodes that do not exist yet"
