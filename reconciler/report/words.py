@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from reconciler.model.demand import Keeper, Service
@@ -38,16 +38,6 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
         return universal.strftime(f"{until} UTC")
     pattern = f"{clock} UTC" if local.date() == universal.date() else f"{until} UTC"
     return f"{local.strftime(until)} {local.tzname()} ({universal.strftime(pattern)})"
-
-
-def clock_change_words(day: date, zone: tzinfo | None) -> str:
-    """`clocks change to CET, UTC+01:00`; "" on a day without a change. zone None: the machine's."""
-    before = datetime.combine(day, time(), zone).astimezone(zone)
-    after = (before.astimezone(UTC) + timedelta(days=1)).astimezone(zone)
-    if before.utcoffset() == after.utcoffset():
-        return ""
-    offset = f"{after:%z}"
-    return f"clocks change to {after.tzname()}, UTC{offset[:3]}:{offset[3:5]}"
 
 
 def short_revision(revision: str | None) -> str:

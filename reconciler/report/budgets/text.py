@@ -6,8 +6,9 @@ any time of its hour, by number, by shade, and by colour where there is colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import partial
 from itertools import groupby
 
 from reconciler.model.changes import BudgetOutcome
@@ -15,19 +16,18 @@ from reconciler.model.findings import Finding
 from reconciler.model.refs import counted, listed
 from reconciler.model.timelines import UNBOUNDED, BudgetCells
 from reconciler.report.budgets.document import no_pool_words
+from reconciler.report.day_rows import NAME_WIDTH, NO_TIME, SHADES, day_row, local_days
 from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.findings import finding_lines
-from reconciler.report.words import clock_change_words, moment
+from reconciler.report.words import moment
 
 MOST_POOLS = 40
 MOST_GRIDS = 12
-SHADES = "·░▒▓█"
 _STYLES = ("red", "yellow", "cyan", "cyan", "green")
 _HOURS = 24
 _WIDTH = 2
-_LABEL = 10
+"""Columns of an hour."""
 _EVERY = 3
-_NO_TIME = None
 _HOUR = timedelta(hours=1)
 
 
@@ -163,9 +163,7 @@ class HourGrid:
     def __init__(self, start: datetime, end: datetime, *, zone: tzinfo | None) -> None:
         self._zone = zone
         self._span = (start, end)
-        first = start.astimezone(zone).date()
-        last = (end - timedelta(microseconds=1)).astimezone(zone).date()
-        self._days = [first + timedelta(days=index) for index in range((last - first).days + 1)]
+        self._days = list(local_days(start, end, zone))
         begins = {self._instant(day, hour) for day in self._days for hour in range(_HOURS)}
         inside = {instant for instant in begins if instant is not None and start < instant < end}
         self.edges = (start, *sorted(inside), end)
@@ -176,9 +174,13 @@ class HourGrid:
 
         values: those of all pictures of the output, ascending, since they share a scale.
         """
-        return [*self.rulers(paint), *(self._row(day, cells, values, now, paint) for day in self._days)]
+        look = partial(_look, values=values)
+        rows = (
+            day_row(day, self._cells(day, cells), look, now=now, zone=self._zone, paint=paint) for day in self._days
+        )
+        return [*self._rulers(paint), *rows]
 
-    def rulers(self, paint: Paint) -> list[str]:
+    def _rulers(self, paint: Paint) -> list[str]:
         midnight = self._instant(self._days[0], 0) or self._span[0]
         local = [midnight + hour * _HOUR for hour in range(0, _HOURS, _EVERY)]
         name = local[0].astimezone(self._zone).tzname() or ""
@@ -190,30 +192,17 @@ class HourGrid:
 
     def _ruler(self, name: str, hours: Sequence[str]) -> str:
         marks = "".join(f"{hour:<{_WIDTH * _EVERY}}" for hour in hours)
-        return f"{name[:_LABEL]:>{_LABEL}}  {marks}".rstrip()
+        return f"{name[:NAME_WIDTH]:>{NAME_WIDTH}}  {marks}".rstrip()
 
-    def _row(self, day: date, cells: BudgetCells, values: Sequence[int], now: datetime, paint: Paint) -> str:
-        values_by_hour = [self._cell(day, hour, cells) for hour in range(_HOURS)]
-        parts = []
-        for value, run in groupby(values_by_hour):
-            width = _WIDTH * len(list(run))
-            parts.append(" " * width if value is None else _run(value, width, values, paint))
-        notes = []
-        present = now.astimezone(self._zone)
-        if present.date() == day:
-            notes.append(paint("bold", f"◂ now {present:%H:%M}"))
-        shift = clock_change_words(day, self._zone)
-        if shift:
-            notes.append(paint("dim", shift))
-        return f"{day:%a %d %b}  {''.join(parts)}  {' '.join(notes)}".rstrip()
-
-    def _cell(self, day: date, hour: int, cells: BudgetCells) -> int | None:
-        """The value of one hour; None if it is outside the span or the clock skips it."""
+    def _cells(self, day: date, cells: BudgetCells) -> Iterator[int | str]:
+        """The value of each hour, in all of its columns. Hours outside the span, and those that the clock skips, have none."""
         start, end = self._span
-        instant = self._instant(day, hour)
-        if instant is None or instant >= end or instant + _HOUR <= start:
-            return _NO_TIME
-        return cells.allowed[self._index[max(instant, start)]]
+        for hour in range(_HOURS):
+            instant = self._instant(day, hour)
+            if instant is None or instant >= end or instant + _HOUR <= start:
+                yield from NO_TIME * _WIDTH
+            else:
+                yield from [cells.allowed[self._index[max(instant, start)]]] * _WIDTH
 
     def _instant(self, day: date, hour: int) -> datetime | None:
         """Where a cell begins, in UTC; for an hour that occurs twice, the first one."""
@@ -221,18 +210,13 @@ class HourGrid:
         return instant if instant.astimezone(self._zone).hour == hour else None
 
 
-def _run(value: int, width: int, values: Sequence[int], paint: Paint) -> str:
-    step = _step(value, values)
-    number = "∞" if value == UNBOUNDED else str(value)
-    number = number if len(number) < width else ""
-    return paint(_STYLES[step], number + SHADES[step] * (width - len(number)))
-
-
-def _step(value: int, values: Sequence[int]) -> int:
-    """0 is the lightest, unbounded the darkest; the others are between, by rank."""
-    if value == 0:
-        return 0
-    if value == UNBOUNDED:
-        return len(SHADES) - 1
+def _look(value: int, values: Sequence[int]) -> tuple[str, int, str]:
+    """0 has the lightest shade, unbounded the darkest; the others are between, by rank."""
     between = [item for item in values if item not in {0, UNBOUNDED}]
-    return 1 + round(between.index(value) * (len(SHADES) - 3) / max(1, len(between) - 1))
+    if value == 0:
+        shade = 0
+    elif value == UNBOUNDED:
+        shade = len(SHADES) - 1
+    else:
+        shade = 1 + round(between.index(value) * (len(SHADES) - 3) / max(1, len(between) - 1))
+    return "∞" if value == UNBOUNDED else str(value), shade, _STYLES[shade]

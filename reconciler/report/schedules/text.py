@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
-from itertools import groupby
+from functools import partial
+from operator import attrgetter
 from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
+from reconciler.report.day_rows import NAME_WIDTH, NO_TIME, SHADES, day_row, local_days
 from reconciler.report.drawing.svg import midnight
 from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
-from reconciler.report.words import clock_change_words, moment
+from reconciler.report.words import moment
 from reconciler.zone_data import time_zone
 
 MOST_GRIDS = 10
 MOST_CHANGES = 8
 MOST_NAME = 40
 """The longest name that leaves room for its numbers on the same line of the list."""
-SHADES = "·░▒▓█"
 _STYLES = ("blue", "cyan", "green", "yellow", "red")
 _CHANGES = "¦"
-_NO_TIME = " "
 _MINUTES, _CELLS = 30, 48
 """Minutes of a cell, and cells of a day."""
 _STEP = timedelta(minutes=15)
 """Clocks change at full quarters of an hour in UTC."""
-_LABEL = 10
 _AXIS = "".join(f"{hour:02}    " for hour in range(0, 24, 3)).rstrip()
 
 
@@ -91,7 +90,7 @@ def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, col
         *wrapped(f"  {timeline.outcome.current_value:,} now, {moment(now, zone)}; {_next_words(timeline)}", columns),
         "",
         f"  Hours of {schedule.timezone}{_offsets(timeline, zone)}",
-        *(f"  {line}".rstrip() for line in Grid(timeline, now=now, paint=paint).lines()),
+        *(f"  {line}".rstrip() for line in _grid(timeline, zone, now, paint)),
     ]
     changes = _changes(timeline, now)
     if changes:
@@ -150,84 +149,56 @@ def _name(ref: ObjectRef) -> str:
     return f"{ref.namespace}/{ref.name}"
 
 
-class Grid:
+def _grid(timeline: ScheduleTimeline, zone: ZoneInfo, now: datetime, paint: Paint) -> list[str]:
     """The picture of one timeline. now: its day is marked."""
+    values = sorted({span.value for span in timeline.spans})
+    look = partial(_look, values=values)
+    days = {day: _cells(timeline, day, zone) for day in local_days(timeline.start, timeline.end, zone)}
+    lines = [f"{'':{NAME_WIDTH}}  {paint('dim', _AXIS)}"]
+    lines += [day_row(day, cells, look, now=now, zone=zone, paint=paint) for day, cells in days.items()]
+    lines.append("")
+    width = len(str(values[-1]))
+    givers = sorted(
+        {(span.behavior, span.value) for span in timeline.spans}, key=lambda item: (item[0] is not None, item)
+    )
+    for value in values:
+        _, shade, style = look(value)
+        names = (_behavior_name(behavior) for behavior, given in givers if given == value)
+        lines.append(f"{paint(style, SHADES[shade] * 2)} {value:>{width}}  {', '.join(names)}")
+    if any(_CHANGES in cells for cells in days.values()):
+        lines.append(f"{_CHANGES * 2} {'':{width}}  changes within the half hour")
+    return lines
 
-    def __init__(self, timeline: ScheduleTimeline, *, now: datetime, paint: Paint) -> None:
-        self._timeline = timeline
-        self._zone = time_zone(timeline.schedule.timezone)
-        self._now = now.astimezone(self._zone)
-        self._paint = paint
-        self._starts = [span.start for span in timeline.spans]
-        self._values = sorted({span.value for span in timeline.spans})
-        self._has_changes = False
 
-    def lines(self) -> list[str]:
-        rows = [self._row(day) for day in self._days()]
-        return [f"{'':{_LABEL}}  {self._paint('dim', _AXIS)}", *rows, "", *self._legend()]
+def _look(value: int, values: Sequence[int]) -> tuple[str, int, str]:
+    """The lowest value has the lightest shade, the highest the darkest."""
+    rank, ranks = values.index(value), len(values)
+    if ranks == 1:
+        shade = len(SHADES) // 2
+    elif ranks > len(SHADES) and values[0] == 0:
+        # No other value may look like 0.
+        shade = 0 if value == 0 else 1 + round((rank - 1) * (len(SHADES) - 2) / (ranks - 2))
+    else:
+        shade = round(rank * (len(SHADES) - 1) / (ranks - 1))
+    return str(value), shade, _STYLES[shade]
 
-    def _days(self) -> Iterator[date]:
-        first = self._timeline.start.astimezone(self._zone).date()
-        last = (self._timeline.end - timedelta(microseconds=1)).astimezone(self._zone).date()
-        return (first + timedelta(days=index) for index in range((last - first).days + 1))
 
-    def _row(self, day: date) -> str:
-        parts = []
-        for key, run in groupby(self._cells(day)):
-            width = len(list(run))
-            parts.append(key * width if isinstance(key, str) else self._run(key, width))
-        mark = f"  {self._paint('bold', f'◂ now {self._now:%H:%M}')}" if day == self._now.date() else ""
-        shift = clock_change_words(day, self._zone)
-        change = f"  {self._paint('dim', shift)}" if shift else ""
-        return f"{day:%a %d %b}  {''.join(parts)}{mark}{change}".rstrip()
+def _cells(timeline: ScheduleTimeline, day: date, zone: ZoneInfo) -> list[int | str]:
+    """The value in each cell, or the sign for none or several. A time that occurs twice shows the values of both."""
+    cells: list[set[int]] = [set() for _ in range(_CELLS)]
+    begins, ends = midnight(day, zone), midnight(day + timedelta(days=1), zone)
+    while begins < ends:
+        local = begins.astimezone(zone)
+        cells[(local.hour * 60 + local.minute) // _MINUTES] |= _values_in(timeline, begins, begins + _STEP)
+        begins += _STEP
+    return [_CHANGES if len(values) > 1 else values.pop() if values else NO_TIME for values in cells]
 
-    def _run(self, value: int, width: int) -> str:
-        number = f"{value}" if len(f"{value}") < width else ""
-        return self._paint(_STYLES[self._step(value)], number + self._shade(value) * (width - len(number)))
 
-    def _cells(self, day: date) -> Iterator[int | str]:
-        """The value in each cell, or the sign for none or several. A time that occurs twice shows the values of both."""
-        cells: list[set[int]] = [set() for _ in range(_CELLS)]
-        begins, ends = midnight(day, self._zone), midnight(day + timedelta(days=1), self._zone)
-        while begins < ends:
-            local = begins.astimezone(self._zone)
-            cells[(local.hour * 60 + local.minute) // _MINUTES] |= self._values_in(begins, begins + _STEP)
-            begins += _STEP
-        for values in cells:
-            self._has_changes = self._has_changes or len(values) > 1
-            yield _CHANGES if len(values) > 1 else values.pop() if values else _NO_TIME
-
-    def _values_in(self, start: datetime, end: datetime) -> set[int]:
-        start, end = max(start, self._timeline.start), min(end, self._timeline.end)
-        if start >= end:
-            return set()
-        first = bisect_right(self._starts, start) - 1
-        last = bisect_left(self._starts, end)
-        return {span.value for span in self._timeline.spans[first:last]}
-
-    def _step(self, value: int) -> int:
-        """The shade of a value: the lowest is the lightest, the highest the darkest."""
-        if len(self._values) == 1:
-            return len(SHADES) // 2
-        if len(self._values) > len(SHADES) and self._values[0] == 0:
-            # No other value may look like 0.
-            rank, ranks = self._values.index(value), len(self._values)
-            return 0 if value == 0 else 1 + round((rank - 1) * (len(SHADES) - 2) / (ranks - 2))
-        return round(self._values.index(value) * (len(SHADES) - 1) / (len(self._values) - 1))
-
-    def _shade(self, value: int) -> str:
-        return SHADES[self._step(value)]
-
-    def _legend(self) -> list[str]:
-        givers: dict[int, list[str]] = {value: [] for value in self._values}
-        for behavior, value in sorted(
-            {(span.behavior, span.value) for span in self._timeline.spans}, key=lambda item: (item[0] is not None, item)
-        ):
-            givers[value].append(_behavior_name(behavior))
-        lines = [
-            f"{self._paint(_STYLES[self._step(value)], self._shade(value) * 2)} {value:>{len(str(self._values[-1]))}}"
-            f"  {', '.join(names)}"
-            for value, names in givers.items()
-        ]
-        width = len(str(self._values[-1]))
-        return [*lines, f"{_CHANGES * 2} {'':{width}}  changes within the half hour"] if self._has_changes else lines
+def _values_in(timeline: ScheduleTimeline, start: datetime, end: datetime) -> set[int]:
+    start, end = max(start, timeline.start), min(end, timeline.end)
+    if start >= end:
+        return set()
+    starts = attrgetter("start")
+    first = bisect_right(timeline.spans, start, key=starts) - 1
+    last = bisect_left(timeline.spans, end, key=starts)
+    return {span.value for span in timeline.spans[first:last]}
