@@ -62,7 +62,7 @@ class Span:
     days: int | None
 
     def whole_days(self, zone: ZoneInfo) -> tuple[datetime, datetime]:
-        from reconciler.report.drawing.svg import midnight
+        from reconciler.report.drawing import midnight
 
         first = self.start.astimezone(zone).date()
         if self.days is not None:

@@ -18,9 +18,11 @@ from reconciler.model.findings import Finding
 from reconciler.model.refs import DEFAULT_NAMESPACE
 from reconciler.model.schedules import MONTHS, WEEKDAYS, Schedule, ScheduleOutcome, TimePattern
 from reconciler.model.timelines import Collision, ScheduleTimeline
-from reconciler.report.drawing.svg import (
+from reconciler.report.drawing import (
     Drawing,
     TimeAxis,
+    ValueSpan,
+    draw_values,
     fitting,
     instant_words,
     lines_of,
@@ -28,7 +30,6 @@ from reconciler.report.drawing.svg import (
     step_of,
     width_of,
 )
-from reconciler.report.drawing.value_lanes import ValueSpan, draw_values
 from reconciler.report.escaping import members, timestamp
 from reconciler.report.findings import finding_row, finding_words
 from reconciler.report.words import moment

@@ -13,7 +13,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.report.day_rows import NAME_WIDTH, NO_TIME, SHADES, day_row, local_days
-from reconciler.report.drawing.svg import midnight
+from reconciler.report.drawing import midnight
 from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
 from reconciler.report.words import moment

@@ -11,7 +11,7 @@ from reconciler.model.placement import by_demand
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import counted, listed
 from reconciler.model.timelines import BufferPast, FillPoint, NodeState, StandingNode
-from reconciler.report.drawing.svg import Drawing, width_of
+from reconciler.report.drawing import Drawing, width_of
 from reconciler.report.escaping import timestamp
 from reconciler.report.status.document import EXPIRES_SOON, Links
 from reconciler.report.status.words import (

@@ -9,14 +9,16 @@ from itertools import groupby
 
 from reconciler.model.refs import counted
 from reconciler.model.timelines import CapacityTimeline, FillPoint, joined
-from reconciler.report.drawing.svg import Drawing, TimeAxis, fitting, width_of
-from reconciler.report.drawing.value_lanes import (
+from reconciler.report.drawing import (
     NUMBER_ROOM,
+    Drawing,
+    TimeAxis,
     ValueSpan,
-    allowed_spans,
     draw_allowed,
     draw_values,
+    fitting,
     number_of,
+    width_of,
 )
 from reconciler.report.words import moment
 
@@ -80,7 +82,8 @@ def _lanes(timeline: CapacityTimeline) -> Iterator[Lane]:
         yield _lane_of(WORTH, str(schedule.schedule.ref), spans)
     by_budget = groupby(timeline.budgets, key=lambda span: (span.outcome.node_pool, span.outcome.reason))
     for (pool, reason), budgets in by_budget:
-        yield _lane_of(ALLOWED, _budget_name(pool, reason), allowed_spans(list(budgets)))
+        spans = [ValueSpan(item.start, item.end, item.outcome.allowed, item.outcome.why) for item in budgets]
+        yield _lane_of(ALLOWED, _budget_name(pool, reason), spans)
 
 
 def _lane_of(group: str, name: str, spans: Sequence[ValueSpan]) -> Lane:

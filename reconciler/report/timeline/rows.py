@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from reconciler.model.refs import abridged
 from reconciler.model.timelines import CapacityTimeline, FillPoint
-from reconciler.report.drawing.svg import day_words, instant_words, midnight, midnights
-from reconciler.report.drawing.value_lanes import UNBOUNDED, number_of
+from reconciler.report.drawing import UNBOUNDED, day_words, instant_words, midnight, midnights, number_of
 from reconciler.report.escaping import timestamp
 from reconciler.report.timeline.chart import (
     ALLOWED,

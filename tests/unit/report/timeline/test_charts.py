@@ -21,7 +21,7 @@ from reconciler.model.timelines import CapacityTimeline, FillPoint
 from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
-from reconciler.report.drawing.svg import width_of
+from reconciler.report.drawing import width_of
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import plan_page
 from reconciler.report.schedules.page import schedule_chart, schedule_page

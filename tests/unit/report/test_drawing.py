@@ -12,8 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.drawing.svg import STEPS, Drawing, TimeAxis, fitting, midnight, on_step, span_words, step_of
-from reconciler.report.drawing.value_lanes import ValueSpan, merged, visible
+from reconciler.report.drawing import (
+    STEPS,
+    Drawing,
+    TimeAxis,
+    ValueSpan,
+    fitting,
+    merged,
+    midnight,
+    on_step,
+    span_words,
+    step_of,
+    strokes,
+)
 from tests.timelines import NOW
 
 
@@ -116,10 +127,10 @@ def test_each_pixel_shows_the_extreme_of_what_lies_in_it_and_each_stroke_is_a_sp
     lowest: bool,  # noqa: FBT001 - a parameter of a test
 ) -> None:
     spans = in_turn(lengths, values)
-    strokes = visible(spans, TimeAxis(NOW, spans[-1].end, UTC, 20, width), lowest=lowest)
-    assert [stroke.left for stroke in strokes] == [20, *(stroke.right for stroke in strokes[:-1])]
-    assert strokes[-1].right == 20 + width
-    assert all(stroke.span in merged(spans) for stroke in strokes), "what is told of it is true"
+    drawn = strokes(spans, TimeAxis(NOW, spans[-1].end, UTC, 20, width), lowest=lowest)
+    assert [stroke.left for stroke in drawn] == [20, *(stroke.right for stroke in drawn[:-1])]
+    assert drawn[-1].right == 20 + width
+    assert all(stroke.span in merged(spans) for stroke in drawn), "what is told of it is true"
     whole = spans[-1].end - NOW
     for pixel in range(width):
         begins, ends = NOW + whole * pixel / width, NOW + whole * (pixel + 1) / width
@@ -128,7 +139,7 @@ def test_each_pixel_shows_the_extreme_of_what_lies_in_it_and_each_stroke_is_a_sp
             for span in spans
             if (ends - span.start) > ROUNDING and (span.end - begins) > ROUNDING
         ]
-        (shown,) = (stroke.span for stroke in strokes if stroke.left <= 20 + pixel < stroke.right)
+        (shown,) = (stroke.span for stroke in drawn if stroke.left <= 20 + pixel < stroke.right)
         assert (inf if shown.value is None else shown.value) == (min if lowest else max)(inside)
 
 
@@ -137,8 +148,8 @@ def test_each_pixel_shows_the_extreme_of_what_lies_in_it_and_each_stroke_is_a_sp
 )
 def test_half_an_hour_a_day_is_no_day(usual: int, rare: int, lowest: bool) -> None:  # noqa: FBT001 - a parameter of a test
     spans = in_turn([135, *[30, 1410] * 30, 30, 1275], [usual, *[rare, usual] * 31])
-    strokes = visible(spans, TimeAxis(NOW, spans[-1].end, UTC, 88, 660), lowest=lowest)
-    rarely = [stroke for stroke in strokes if stroke.span.value == rare]
+    drawn = strokes(spans, TimeAxis(NOW, spans[-1].end, UTC, 88, 660), lowest=lowest)
+    rarely = [stroke for stroke in drawn if stroke.span.value == rare]
     assert len(rarely) == 31
     assert sum(stroke.right - stroke.left for stroke in rarely) <= 2 * 31
     assert all(stroke.span.end - stroke.span.start == timedelta(minutes=30) for stroke in rarely)

@@ -1,1 +1,0 @@
-"""SVG: shapes and texts, the axis of time, lanes of values."""
