@@ -1,7 +1,7 @@
 """The daemon: decides when passes are made, one at a time, until it is stopped or settled.
 
 Three threads of its own: one makes passes, one polls the repository, and the caller's waits and looks at the clock each
-second. APScheduler's jobs only say that a poll or a tick is due. `timetable/agenda.py` has the rules of timing.
+second. APScheduler's jobs only say that a poll, a tick or an edge is due. `timetable/agenda.py` has the rules of timing.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Daemon:
         while True:
             self._watchdog.feed()
             try:
-                return self._ending.get(timeout=min(HEARTBEAT, self._edges.seconds_left))
+                return self._ending.get(timeout=HEARTBEAT)
             except Empty:
                 self._heartbeat = monotonic()
             now = self._clock.now()
@@ -215,10 +215,11 @@ class Daemon:
 
     @contextmanager
     def _scheduled(self) -> Iterator[None]:
-        self._jobs.start()
+        self._edges.start(self._jobs.start())
         try:
             yield
         finally:
+            self._edges.stop()
             self._jobs.stop()
             self._watchdog.close()
 

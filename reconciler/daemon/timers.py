@@ -1,7 +1,7 @@
 """When a pass is due: the next edge, polls and ticks, and what people ask for.
 
-Polls and ticks are jobs of APScheduler. Edges go by the clock, which may be set, and machines sleep: the daemon looks each second, and when
-the next edge is due. Edges that have passed count once, as the present, and are never replayed.
+An APScheduler date job wakes at the instant of an edge. Its date is by the machine's clock, which may be set, and machines sleep.
+So `look` compares with the clock each second. Edges that have passed count once, as the present, and are never replayed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,13 @@ from reconciler.ports import Clock
 if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
 
+_JOB = "edge"
 JITTER = 0.05
 """The share by which poll intervals vary, so that many daemons do not ask a Git server at the same time."""
 PATIENCE = 15.0
 """Seconds to wait for the poll. Then the pass is made of what is known: Git may be out of reach just when somebody asks."""
+_CLOSE = timedelta(milliseconds=500)
+"""A job whose date is off by more than this, since a clock was set, gets another date."""
 
 
 class Edges:
@@ -40,17 +42,22 @@ class Edges:
         self._lock = threading.RLock()
         self._next: Edge | None = None
         self._told: datetime | None = None
+        self._job_at: datetime | None = None
+        self._scheduler: BackgroundScheduler | None = None
 
     @property
     def next(self) -> Edge | None:
         with self._lock:
             return self._next
 
-    @property
-    def seconds_left(self) -> float:
-        """Until the next edge, infinite without any."""
-        edge = self.next
-        return inf if edge is None else max(0.0, (edge.at - self._clock.now()).total_seconds())
+    def start(self, scheduler: BackgroundScheduler) -> None:
+        with self._lock:
+            self._scheduler = scheduler
+            self._set_job()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._scheduler = None
 
     def look_from(self, since: datetime) -> None:
         """Finds the first edge after `since`, which may be past, since the declaration or the clock may have changed."""
@@ -72,12 +79,27 @@ class Edges:
                 self._told = now
                 self._next = self._ask(now)
                 self._at_edge(edge)
+            self._set_job()
 
     def _ask(self, after: datetime) -> Edge | None:
         try:
             return self._next_edge(after)
         except Exception:  # noqa: BLE001 - a defect there makes passes fail too, which report it; ticks still come
             return None
+
+    def _set_job(self) -> None:
+        if self._scheduler is None:
+            return
+        if self._next is None:
+            if self._job_at is not None and self._scheduler.get_job(_JOB) is not None:
+                self._scheduler.remove_job(_JOB)
+            self._job_at = None
+            return
+        at = datetime.now(UTC) + (self._next.at - self._clock.now())
+        if self._job_at is not None and abs(at - self._job_at) < _CLOSE and self._scheduler.get_job(_JOB) is not None:
+            return
+        self._scheduler.add_job(self.look, "date", run_date=at, id=_JOB, replace_existing=True)
+        self._job_at = at
 
 
 Job = tuple[Callable[[], None], timedelta]
@@ -92,7 +114,8 @@ class Jobs:
         self._tick, self._tick_interval = tick
         self._scheduler: BackgroundScheduler | None = None
 
-    def start(self) -> None:
+    def start(self) -> BackgroundScheduler:
+        """Starts the scheduler and returns it, for other jobs."""
         from apscheduler.schedulers.background import BackgroundScheduler
 
         self._scheduler = BackgroundScheduler(
@@ -100,6 +123,7 @@ class Jobs:
         )
         self.plan()
         self._scheduler.start()
+        return self._scheduler
 
     def stop(self) -> None:
         if self._scheduler is not None:

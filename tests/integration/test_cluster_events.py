@@ -1,4 +1,4 @@
-"""Events, snapshots and scales on a real API server."""
+"""Events, the Lease, snapshots and scales on a real API server."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
+from reconciler.cluster.access import kubeconfig_access
+from reconciler.cluster.connection import Connection
 from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.ports import Event
 from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.documents import deployment, node_class, node_pool
+from tests.controlplane.documents import deployment, namespace, node_class, node_pool
 from tests.controlplane.rest import Document
+from tests.fakes.clock import ManualClock
 from tests.integration.real_cluster import PARENT, buffer_ref, capacity_buffer, opened, pod_template, view_where
 from tests.unit.cluster.documents import capture
 
@@ -70,6 +74,46 @@ def test_one_that_cannot_be_told_is_dropped(cluster: KubernetesCluster) -> None:
     cluster.record(Event(buffer_ref(namespace="nowhere"), "Normal", "Applied", "to nobody"))
     cluster.close()
     cluster.record(Event(buffer_ref(), "Normal", "Applied", "too late"))
+
+
+# Two replicas and one Lease on a real API server: one leads, the other takes over.
+
+
+class Replicas:
+    """Candidates whose time is moved by hand, since leases run out after half a minute."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        plane.api.apply(namespace("lease"))
+        plane.api.delete("coordination.k8s.io/v1", "Lease", "headroom", namespace="lease")
+        self._path = str(plane.kubeconfig())
+        self._connection = Connection(lambda: kubeconfig_access(path=self._path))
+        self.clock = ManualClock()
+
+    def candidate(self, identity: str) -> LeaderElection:
+        leases = KubernetesLeases(self._connection, "lease", "headroom")
+        return LeaderElection(leases, identity, monotonic=lambda: self.clock.now().timestamp(), now=self.clock.now)
+
+
+def holder(plane: ControlPlane) -> object:
+    lease = plane.api.get("coordination.k8s.io/v1", "Lease", "headroom", namespace="lease")
+    assert lease is not None
+    return lease["spec"].get("holderIdentity")
+
+
+def test_one_leads_until_it_stops_renewing(empty_api_server: ControlPlane) -> None:
+    replicas = Replicas(empty_api_server)
+    first, second = replicas.candidate("a"), replicas.candidate("b")
+    first.step()
+    second.step()
+    assert (first.is_leader(), second.is_leader(), holder(empty_api_server)) == (True, False, "a")
+    replicas.clock.advance(34)
+    second.step()
+    assert (first.is_leader(), second.is_leader()) == (False, False)
+    replicas.clock.advance(2)
+    second.step()
+    assert (first.is_leader(), second.is_leader(), holder(empty_api_server)) == (False, True, "b")
+    first.step()
+    assert first.is_leader() is False
 
 
 # A snapshot of a real API server reads as the server did.

@@ -78,6 +78,15 @@ def test_a_heartbeat_is_no_change(empty_api_server: ControlPlane) -> None:
     assert int(after.revision) == int(before.revision) + 1
 
 
+def test_field_managers_are_read_and_their_bookkeeping_is_dropped(empty_api_server: ControlPlane) -> None:
+    plane = empty_api_server
+    plane.api.apply(capacity_buffer(), manager="somebody")
+    with opened(plane.kubeconfig()) as cluster:
+        live = cluster.view().objects[buffer_ref()]
+    assert live.managers == {"somebody": frozenset({"spec.podTemplateRef", "spec.replicas"})}
+    assert "managedFields" not in live.body["metadata"]
+
+
 def test_nothing_is_asked_of_a_server_on_which_nothing_happens(empty_api_server: ControlPlane) -> None:
     plane = empty_api_server
     began = plane.audit_mark()

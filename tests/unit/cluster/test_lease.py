@@ -53,21 +53,6 @@ def test_an_api_server_that_does_not_answer_ends_the_lead_after_the_renew_deadli
     assert (first.is_leader(), first.holder) == (False, "")
 
 
-def test_one_leads_until_it_stops_renewing_and_then_another() -> None:
-    world = World()
-    first, second = world.candidate("a"), world.candidate("b")
-    first.step()
-    second.step()
-    assert (first.is_leader(), second.is_leader()) == (True, False)
-    world.seconds += 34
-    second.step()
-    assert (first.is_leader(), second.is_leader()) == (False, False)
-    world.seconds += 2
-    second.step()
-    first.step()
-    assert (first.is_leader(), second.is_leader(), world.record.holder) == (False, True, "b")
-
-
 @pytest.mark.parametrize("broken", [False, True])
 def test_closing_without_the_lease_leaves_it_alone(broken: bool) -> None:  # noqa: FBT001 - the case
     world = World()

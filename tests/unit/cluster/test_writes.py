@@ -96,13 +96,6 @@ def test_the_lease_is_written_all_the_same_and_everything_is_read() -> None:
             connection.request("POST", "/api/v1/namespaces")
 
 
-@pytest.mark.parametrize("version", ["", "1"], ids=["made", "changed"])
-def test_a_lease_that_another_client_has_written_meanwhile_is_not_taken(version: str) -> None:
-    with serving(Script([status(409, "it has changed")])) as connection:
-        leases = KubernetesLeases(connection, "headroom-system", "headroom")
-        assert leases.write(LeaseRecord("a", version=version)) is None
-
-
 def test_a_write_under_way_is_seen() -> None:
     seen: list[bool] = []
     script = Script([Reply(201, {})])

@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from queue import Queue
 
+from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,7 +77,21 @@ def test_however_the_clock_jumps_an_edge_is_told_once_for_each_time_it_is_passed
         crossed = hourly(before).at <= after
         assert told == ([hourly(before).at] if crossed else [])
         assert watched.edges.next == hourly(after)
-        assert watched.edges.seconds_left == (hourly(after).at - after).total_seconds()
+
+
+def test_the_job_lies_at_the_edge_of_the_machines_clock_and_moves_with_a_clock_that_is_set() -> None:
+    watched = Watched()
+    scheduler = BackgroundScheduler(timezone=UTC)
+    scheduler.start(paused=True)
+    try:
+        watched.edges.start(scheduler)
+        for step in (timedelta(0), timedelta(minutes=20), timedelta(minutes=-10)):
+            watched.pass_time(step)
+            away = START + HOUR - watched.clock.now()
+            (job,) = scheduler.get_jobs()
+            assert abs(job.trigger.run_date - datetime.now(UTC) - away) < timedelta(seconds=5)
+    finally:
+        scheduler.shutdown(wait=False)
 
 
 def test_a_defect_in_asking_for_edges_ends_nothing() -> None:
@@ -96,7 +111,7 @@ def test_the_daemon_makes_a_pass_at_an_edge_without_any_tick() -> None:
         assert running.passes.next() is Trigger.EDGE
 
 
-def test_the_daemon_wakes_at_the_instant_of_an_edge() -> None:
+def test_the_daemon_wakes_at_an_edge_by_its_job_when_the_clock_is_the_machines() -> None:
     class Machine:
         def now(self) -> datetime:
             return datetime.now(UTC)
