@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand, Keeper, autoscaler_of, keeper_of
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     HELD_TAINT,
     INITIALIZED_LABEL,
@@ -24,7 +25,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, chunk_words, read_holdings, words_of_holdings
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import POD_KIND, ObjectRef
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)

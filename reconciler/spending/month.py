@@ -15,13 +15,14 @@ from reconciler.demand.timeline import State, followed_pieces
 from reconciler.model.buffers import Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import node_pool_ref
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, following_of
 from reconciler.model.timelines import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost, aligned, joined
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem

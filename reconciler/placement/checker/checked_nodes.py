@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     NOT_READY_TAINTS,
     InstanceType,
-    Node,
     NodeClaim,
 )
 from reconciler.model.placement import Holding
@@ -23,7 +23,6 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint, listed_values
-from reconciler.model.view import Machine
 from reconciler.placement.checker.offerings import (
     ABSENT,
     STABLE_LABELS,
@@ -125,17 +124,13 @@ class CheckedNode:
             self.occupants.append(Occupant(demand.groups[item.group].shape, item.count, demand=demand))
 
 
-_TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
-"""Prefixes of taints that a node loses once it is up (Karpenter's pkg/scheduling/taints.go)."""
-
-
 def nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[CheckedNode]:
     """Existing nodes and arriving NodeClaims, with the pods bound to them."""
     found: dict[str | None, CheckedNode] = {}
     coming = []
     for machine in problem.cluster.machines:
         if machine.node is not None:
-            labels = _labels(arriving, machine, machine.node)
+            labels = _labels(arriving, machine)
             found[machine.name] = CheckedNode(machine.name, labels, _lasting_taints(problem, machine), machine)
         elif machine.node_claim is not None:
             coming.append(arriving.node(machine, machine.node_claim))
@@ -145,34 +140,20 @@ def nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[Checke
     return [*found.values(), *coming]
 
 
-def _labels(arriving: ArrivingNodes, machine: Machine, node: Node) -> dict[str, Values]:
-    """A node's labels. Until it is registered, they include those of its NodeClaim, which Karpenter copies then."""
-    labels, claim = decided(dict(node.labels)), machine.node_claim
+def _labels(arriving: ArrivingNodes, machine: Machine) -> dict[str, Values]:
+    """A node's labels. Until it is registered, they include those that it will get."""
+    labels, claim = decided(machine.labels), machine.node_claim
     if claim is None or not machine.awaits_registration:
         return labels
-    labels = {**arriving.node(machine, claim).labels, **labels, **decided(dict(claim.labels))}
+    labels = {**arriving.node(machine, claim).labels, **labels}
     older = {key: labels[stable] for key, stable in STABLE_LABELS.items() if stable in labels}
     return older | labels
 
 
 def _lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ...]:
-    """The taints that the machine will have once it is up. At registration Karpenter copies those of its NodeClaim."""
-    node, claim = machine.node, machine.node_claim
-    if node is None:
-        return claim.taints if claim else ()
-    if machine.is_initialized:
-        waited_for = node.name in problem.options.keeping
-        return tuple(taint for taint in node.taints if not (waited_for and taint.key in NOT_READY_TAINTS))
-    pool = problem.pools.get(machine.node_pool)
-    startup = claim.startup_taints if claim else pool.template.startup_taints if pool else ()
-    removed = {(taint.key, taint.effect) for taint in startup}
-    lasting = [
-        taint
-        for taint in node.taints
-        if (taint.key, taint.effect) not in removed and not taint.key.startswith(_TEMPORARY)
-    ]
-    promised = claim.taints if claim and machine.awaits_registration else ()
-    return (*lasting, *(taint for taint in promised if taint not in lasting))
+    waited_for = machine.is_initialized and machine.name in problem.options.keeping
+    taints = machine.lasting_taints(problem.pools)
+    return tuple(taint for taint in taints if not (waited_for and taint.key in NOT_READY_TAINTS))
 
 
 class ArrivingNodes:

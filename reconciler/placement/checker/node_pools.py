@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reconciler.model.launch_options import RESERVED, LaunchOption, reservation_of
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NodeClaim
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator
-from reconciler.model.view import Machine
 from reconciler.placement.checker.checked_nodes import IndexedProblem
 from reconciler.placement.checker.offerings import settled, stable_label
 

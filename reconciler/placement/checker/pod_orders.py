@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import Node
 from reconciler.model.placement import Binding, OccupiedBin, Placement, PlannedNode, Wait
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import Machine
 from reconciler.placement.checker.checked_nodes import CheckedNode, Occupant
 from reconciler.placement.checker.node_rules import (
     loads,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reconciler.model.launch_options import RESERVED
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -28,7 +29,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import PLENTY, Amounts, LimitArrays
 from reconciler.placement.offers.offerings import Offerings
 from reconciler.placement.offers.pool_offers import PoolOffers

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.nodes import NOT_READY_TAINTS
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import NOT_READY_TAINTS, NodePool
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.cache import BoundGroup
 from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration
-from reconciler.placement.nodes.machines import arrival_of, lasting_taints
+from reconciler.placement.nodes.machines import arrival_of
 from reconciler.placement.offers.pool_offers import DaemonPod, PoolOffers
 from reconciler.placement.requirements import Cell, LabelTable, Mask
 
@@ -131,7 +132,8 @@ def frame_of(
     keeping: frozenset[str],
 ) -> Frame:
     assert columns.names[:2] == (CPU, MEMORY)
-    found = [_bin_of(machine, offers, columns) for machine in view.machines]
+    pools = {name: item.pool for name, item in offers.items()}
+    found = [_bin_of(machine, pools, offers, columns) for machine in view.machines]
     origins = [_as_asked(origin, leaving, keeping) for origin, _ in found]
     return Frame(
         origins=origins,
@@ -187,7 +189,9 @@ def _rank(machine: Machine) -> int:
     return PLACEHOLDER if any(side.is_placeholder for side in machine.sides) else OTHER
 
 
-def _bin_of(machine: Machine, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> tuple[BinOrigin, Amounts]:
+def _bin_of(
+    machine: Machine, pools: Mapping[str, NodePool], offers: Mapping[str, PoolOffers], columns: ResourceColumns
+) -> tuple[BinOrigin, Amounts]:
     """The machine as a bin, with its allocatable."""
     node, claim, unavailable = machine.node, machine.node_claim, machine.why_closed
     if node is None:
@@ -196,10 +200,10 @@ def _bin_of(machine: Machine, offers: Mapping[str, PoolOffers], columns: Resourc
         return BinOrigin(machine, claim.taints, arrival.labels, True, unavailable or arrival.unavailable), arrival.room
     if machine.is_initialized and not node.ready:
         unavailable = unavailable or NOT_READY
-    labels: dict[str, Cell] = dict(node.labels)
+    labels: Mapping[str, Cell] = machine.labels
     if claim is not None and machine.awaits_registration:
-        labels = {**arrival_of(claim, offers, columns).labels, **labels, **dict(claim.labels)}
-    origin = BinOrigin(machine, lasting_taints(machine, offers), labels, unavailable=unavailable)
+        labels = {**arrival_of(claim, offers, columns).labels, **labels}
+    origin = BinOrigin(machine, machine.lasting_taints(pools), labels, unavailable=unavailable)
     return origin, columns.vector(machine.allocatable)
 
 

@@ -16,55 +16,15 @@ from reconciler.model.nodes import (
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     REGISTERED_LABEL,
-    UNREGISTERED_TAINT,
     Node,
     NodeClaim,
 )
 from reconciler.model.pods import Pod
-from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import STABLE_KEYS, Cell, Mask, Requirements
-
-_PASSING = frozenset(
-    {
-        ("node.kubernetes.io/not-ready", "NoSchedule"),
-        ("node.kubernetes.io/not-ready", "NoExecute"),
-        ("node.kubernetes.io/unreachable", "NoSchedule"),
-        ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
-        (UNREGISTERED_TAINT, "NoExecute"),
-    }
-)
-_PASSING_PREFIX = "readiness.k8s.io/"
-
-
-def lasting_taints(machine: Machine, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
-    """The taints that a machine's node still has once it is registered and initialized.
-
-    Startup taints go, and so do those that Kubernetes and Karpenter give every new node. Those of its NodeClaim come.
-    """
-    node, claim = machine.node, machine.node_claim
-    assert node is not None
-    taints = node.taints if machine.is_initialized else _without_passing(node, claim, offers)
-    if claim is not None and machine.awaits_registration:
-        return tuple(dict.fromkeys((*taints, *claim.taints)))
-    return taints
-
-
-def _without_passing(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
-    if claim is not None:
-        startup = claim.startup_taints
-    else:
-        pool = offers.get(node.label(NODEPOOL_LABEL) or "")
-        startup = pool.pool.template.startup_taints if pool is not None else ()
-    going = {(taint.key, taint.effect) for taint in startup} | _PASSING
-    return tuple(
-        taint
-        for taint in node.taints
-        if (taint.key, taint.effect) not in going and not taint.key.startswith(_PASSING_PREFIX)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.model.launch_options import offering_labels, type_labels
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     HELD_TAINT,
@@ -21,15 +22,14 @@ from reconciler.model.nodes import (
     InstanceType,
     Node,
     NodeClaim,
+    NodePool,
 )
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement, Taint, listed_values, single_valued
-from reconciler.model.view import Machine
 from reconciler.placement.arrays import ResourceColumns
-from reconciler.placement.nodes.machines import lasting_taints
 from reconciler.placement.offers.pool_offers import daemons_of
 from reconciler.placement.problem import Problem
 
@@ -48,19 +48,19 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
     keeping = {demand.ref for demand in problem.demands if demand.holds_nodes and not demand.is_pending_pod}
     held = {(item.node is not None, item.node or item.node_claim or ""): item.holdings for item in placement.occupied}
     types = {item.name: item for item in problem.instance_types}
+    pools = {pool.name: pool for pool in problem.node_pools}
     found = []
     for machine in problem.view.machines:
         node, claim = machine.node, machine.node_claim
         holdings = (*held.get((True, machine.name), ()), *(held.get((False, claim.name), ()) if claim else ()))
-        made = _existing(machine) if node is not None else _arriving(claim, types)
+        made = _existing(machine, node, pools) if node is not None else _arriving(claim, types)
         if made is not None:
             is_karpenters = claim is not None or made.label(NODEPOOL_LABEL) is not None
             is_held = is_karpenters and any(holding.demand in keeping for holding in holdings)
             made = replace(made, taints=_with_held(made.taints, held=is_held and not reserved_taints(made.taints)))
             found.append(RehearsedNode(made, holdings, machine.is_initialized))
-    templates = {pool.name: pool.template for pool in problem.node_pools}
     for name, planned in zip(names, placement.planned, strict=True):
-        template = templates[planned.node_pool]
+        template = pools[planned.node_pool].template
         labels = {**dict(template.labels), **dict(planned.labels), NODEPOOL_LABEL: planned.node_pool}
         node = _bought(
             name,
@@ -100,20 +100,15 @@ def _with_held(taints: tuple[Taint, ...], *, held: bool) -> tuple[Taint, ...]:
     return (*others, HELD_TAINT) if held else others
 
 
-def _existing(machine: Machine) -> Node | None:
+def _existing(machine: Machine, node: Node, pools: Mapping[str, NodePool]) -> Node | None:
     """As if it were ready: chunks wait for nodes that are not for a moment."""
-    node, claim = machine.node, machine.node_claim
-    assert node is not None
     if machine.why_closed:
         return None
-    labels = dict(node.labels)
-    if claim is not None and machine.awaits_registration:
-        labels |= dict(claim.labels)
     return replace(
         node,
         ready=True,
-        taints=lasting_taints(machine, {}),
-        labels=tuple(sorted(labels.items())),
+        taints=machine.lasting_taints(pools),
+        labels=tuple(sorted(machine.labels.items())),
         allocatable=machine.allocatable,
     )
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation, StockOut
 from reconciler.model.demand import Demand
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     HOLDS_ANNOTATION,
@@ -31,7 +32,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Moment, Record, Unreadable, records_of, remembered, restored
 from reconciler.model.requirements import listed_values
 from reconciler.model.rules import PlacementRules
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 from reconciler.plan.launching.caps import Capped, Cut
 
 LAUNCHES_KEY = "launches"

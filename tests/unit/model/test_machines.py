@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import NODEPOOL_LABEL, REGISTERED_LABEL, UNREGISTERED_TAINT, Node, NodeClaim
 from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView, Machine
+from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
 from tests.builders import node
 
