@@ -26,7 +26,7 @@ from tests.perf.answer import Answer, Questions, of_placement
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 from tests.properties.crowded_worlds import crowded_worlds
-from tests.properties.small_markets import market
+from tests.properties.small_scenarios import market
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out
 

@@ -1,16 +1,26 @@
-"""Small scenarios, drawn by number, for comparison with brute force: few pods, types and zones."""
+"""Small scenarios, drawn by number, for comparison with brute force: few pods, types and zones. Markets have several NodePools, limits and
+capacity reservations too."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodePool,
+    Offering,
+)
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from tests.builders import demand, instance_type, node, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 ZONES = ("zone-a", "zone-b")
 NODE_CPU, NODE_MEMORY = "3", "8Gi"
@@ -21,6 +31,7 @@ class Scenario:
     view: ClusterView
     demands: tuple[Demand, ...]
     instance_types: tuple[InstanceType, ...]
+    node_pools: tuple[NodePool, ...] = (node_pool(),)
 
     @property
     def shapes(self) -> tuple[PodShape, ...]:
@@ -39,22 +50,37 @@ def scenario(number: int) -> Scenario:
         pod(f"bound-{index}", node=random.choice(nodes).name, pod_shape=_plain(random))
         for index in range(random.choice((0, 1, 2)) if nodes else 0)
     )
+    demands = _demands(random, 5, _shape)
+    types = tuple(_type(size, ZONES) for size in _sizes(random))
+    return Scenario(ClusterView(nodes=nodes, pods=bound), demands, types)
+
+
+def _demands(random: Random, most: int, draw: Callable[[Random], PodShape]) -> tuple[Demand, ...]:
+    """Up to `most` pods, in demands of one shape each."""
     demands: list[Demand] = []
-    left = random.randint(1, 5)
+    left = random.randint(1, most)
     while left:
         count = random.randint(1, left)
-        demands.append(demand(f"demand-{len(demands)}", count=count, pod_shape=_shape(random)))
+        demands.append(demand(f"demand-{len(demands)}", count=count, pod_shape=draw(random)))
         left -= count
-    types = _types(random)
-    return Scenario(ClusterView(nodes=nodes, pods=bound), tuple(demands), types)
+    return tuple(demands)
 
 
-def _types(random: Random) -> tuple[InstanceType, ...]:
-    sizes = (("small", "2", "4Gi", 0.1), ("medium", "4", "16Gi", 0.22), ("large", "8", "16Gi", 0.36))
-    return tuple(
-        instance_type(name, cpu=cpu, memory=memory, price=price, zones=ZONES)
-        for name, cpu, memory, price in random.sample(sizes, random.randint(1, 3))
-    )
+_Size = tuple[str, str, str, float]
+_SIZES: tuple[_Size, ...] = (
+    ("small", "2", "4Gi", 0.1),
+    ("medium", "4", "16Gi", 0.22),
+    ("large", "8", "16Gi", 0.36),
+)
+
+
+def _sizes(random: Random) -> list[_Size]:
+    return random.sample(_SIZES, random.randint(1, 3))
+
+
+def _type(size: _Size, zones: Sequence[str]) -> InstanceType:
+    name, cpu, memory, price = size
+    return instance_type(name, cpu=cpu, memory=memory, price=price, zones=zones)
 
 
 def _plain(random: Random) -> PodShape:
@@ -79,5 +105,71 @@ def _shape(random: Random) -> PodShape:
             return replace(plain, pod_anti_affinity=(PodAffinityTerm(key, other),))
         case "together":
             return replace(plain, pod_affinity=(PodAffinityTerm(key, other),))
+        case _:
+            return plain
+
+
+MARKET_ZONES = ("zone-a", "zone-b", "zone-c")
+
+
+def market(number: int) -> Scenario:
+    """The scenario of that number: one or two NodePools, up to two reservations and up to four pods to place."""
+    random = Random(number)
+    everywhere = random.random() < 0.6
+    types = [
+        _type(
+            size,
+            MARKET_ZONES if everywhere else sorted(random.sample(MARKET_ZONES, random.randint(2, 3))),
+        )
+        for size in _sizes(random)
+    ]
+    for index in range(random.choice((0, 1, 2, 2))):
+        chosen = random.randrange(len(types))
+        types[chosen] = _reserved(types[chosen], f"cr-{index}", random.choice(MARKET_ZONES), random.randint(1, 2))
+    names = [kind.name for kind in types]
+    zones = random.choice((MARKET_ZONES, MARKET_ZONES, MARKET_ZONES[:2]))
+    pools = tuple(_pool(random, f"pool-{index}", names, zones) for index in range(random.choice((1, 2, 2, 2))))
+    return Scenario(ClusterView(), _demands(random, 4, _market_shape), tuple(types), pools)
+
+
+def _reserved(kind: InstanceType, name: str, zone: str, capacity: int) -> InstanceType:
+    asked = ((CAPACITY_TYPE_LABEL, "reserved"), (ZONE_LABEL, zone), ("karpenter.test/reservation-id", name))
+    requirements = tuple(Requirement(key, Operator.IN, (value,)) for key, value in asked)
+    offering = Offering(zone, "reserved", 0.0, True, requirements, capacity)
+    return replace(kind, offerings=(*kind.offerings, offering))
+
+
+def _pool(random: Random, name: str, types: Sequence[str], zones: Sequence[str]) -> NodePool:
+    limits = random.choice((None, {"nodes": "1"}, {"nodes": "2"}, {"nodes": "3"}, {"cpu": "8"}, {"cpu": "6"}))
+    kinds = random.choice((("on-demand",), ("on-demand", "reserved"), ("on-demand", "reserved")))
+    asked = [Requirement(CAPACITY_TYPE_LABEL, Operator.IN, kinds), Requirement(ZONE_LABEL, Operator.IN, tuple(zones))]
+    if random.random() < 0.25:
+        asked.append(Requirement(INSTANCE_TYPE_LABEL, Operator.IN, (random.choice(types),)))
+    return node_pool(name, weight=random.choice((0, 0, 10)), limits=limits, requirements=asked)
+
+
+def _market_shape(random: Random) -> PodShape:  # noqa: PLR0911 - one for each kind
+    plain = shape(
+        random.choice(("500m", "1", "1500m", "3")),
+        random.choice(("256Mi", "1Gi", "3Gi")),
+        labels={"app": random.choice(("web", "api"))},
+    )
+    own = LabelSelector((("app", dict(plain.labels)["app"]),))
+    other = LabelSelector((("app", random.choice(("web", "api"))),))
+    apart = PodAffinityTerm(HOSTNAME_LABEL, own)
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", own, min_domains=random.choice((None, None, 2, 3)))
+    match random.choice(("none", "zone", "spread", "spread", "spread apart", "hosts", "apart", "together")):
+        case "zone":
+            return replace(plain, node_selector=((ZONE_LABEL, random.choice(MARKET_ZONES)),))
+        case "spread":
+            return replace(plain, topology_spread=(spread,))
+        case "spread apart":
+            return replace(plain, topology_spread=(spread,), pod_anti_affinity=(apart,))
+        case "hosts":
+            return replace(plain, pod_anti_affinity=(apart,))
+        case "apart":
+            return replace(plain, pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, other),))
+        case "together":
+            return replace(plain, pod_affinity=(PodAffinityTerm(ZONE_LABEL, other),))
         case _:
             return plain

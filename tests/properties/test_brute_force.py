@@ -30,8 +30,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from tests.builders import node_pool
 from tests.properties.brute_force import Spot, Way, can_be_bound, cheapest_way, groupings
-from tests.properties.small_markets import ZONES, Market, market
-from tests.properties.small_scenarios import Scenario, scenario
+from tests.properties.small_scenarios import MARKET_ZONES, Scenario, market, scenario
 from tests.unit.placement.worlds import World, carried_out
 
 _CPU = "cpu"
@@ -64,7 +63,7 @@ class _Seller:
         yield from (item for item in holding if item.reservation)
 
 
-def cheapest_purchase(market: Market) -> Way | None:
+def cheapest_purchase(market: Scenario) -> Way | None:
     """The least dear way to place all pods, None when there is none."""
     sellers = tuple(_seller(pool, market.instance_types) for pool in market.node_pools)
     ways = sorted(_ways(market.shapes, sellers), key=lambda found: found.price)
@@ -77,7 +76,7 @@ def _closed(pods: Sequence[PodShape], sellers: Sequence[_Seller]) -> frozenset[t
     return frozenset(
         (number, zone)
         for number, pod in enumerate(pods)
-        for zone in ZONES
+        for zone in MARKET_ZONES
         if not any(
             _is_within((item,))
             for seller in sellers
