@@ -21,7 +21,7 @@ from operator import attrgetter
 import numpy as np
 
 from reconciler.model.quantity import PODS
-from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Rows
+from reconciler.optimizer.columns import ColumnGeneration, Rows
 from reconciler.optimizer.packing import NodeRules, Packing, Pattern, Purchase, bin_types_for, planned_pattern
 from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
 from reconciler.placement.arrays import MINIMUM, PLENTY, RUNNING, Amounts, times
@@ -45,7 +45,7 @@ _MOST_BRANCHES = 400
 
 def lower_bound(relaxation: Relaxation, budget: WorkBudget) -> float | None:
     """USD an hour that no valid placement goes below. None when the solver found no optimum."""
-    columns = ColumnGeneration(MasterProblem(relaxation.rows, relaxation.nodes), relaxation.packing, budget)
+    columns = ColumnGeneration(relaxation.rows, relaxation.nodes, relaxation.packing, budget)
     solved = columns.solve_exactly(relaxation.packing.counts, rounds=_FIRST_ROUNDS, closed=_CLOSED)
     bounds = [bound for _, bound in solved]
     if bounds and len(relaxation.nodes) <= FEW_NODES:

@@ -257,40 +257,6 @@ def held_by(patterns: Sequence[Pattern], item_types: int) -> Amounts:
     return held
 
 
-class MasterProblem:
-    """How many nodes of each pattern, fractions allowed, hold all chunks at the least price."""
-
-    def __init__(self, rows: Rows, patterns: Iterable[Pattern]) -> None:
-        self.patterns: list[Pattern] = []
-        self._known: set[Pattern] = set()
-        self._rows = rows
-        self._program = LinearProgram(rows.least)
-        self._program.add(np.zeros(len(rows.free)), rows.free, rows.most)
-        self.add(patterns)
-
-    def add(self, patterns: Iterable[Pattern]) -> int:
-        """Returns how many of the patterns were new."""
-        new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._known]
-        pools = np.array([pattern.pool for pattern in new], dtype=np.int64)
-        entries = held_by(new, len(self._rows.of_items)) @ self._rows.of_items + self._rows.of_pools[pools]
-        self._program.add(np.array([pattern.price for pattern in new]), entries)
-        self._known.update(new)
-        self.patterns += new
-        return len(new)
-
-    def require(self, counts: Amounts) -> None:
-        """From here on, `counts[i]` chunks of item type i are to be placed."""
-        self._program.require(counts.astype(np.float64))
-
-    def solve(self, budget: WorkBudget) -> MasterSolution | None:
-        """None when no optimum was found within the budget."""
-        program = self._program
-        if not program.solve(budget):
-            return None
-        amounts, duals = program.amounts[len(self._rows.free) :], program.dual_prices
-        return MasterSolution(program.least_cost, amounts, self._rows.of_items @ duals, -self._rows.of_pools @ duals)
-
-
 _PROGRESS = 1e-5
 """Part of the price by which it must fall within `_PATIENCE` rounds for more rounds to be worth it."""
 _PATIENCE = 20
@@ -304,20 +270,52 @@ _ROUNDS = 3
 
 
 class ColumnGeneration:
-    """The master problem together with the pricing that finds columns for it."""
+    """How many nodes of each pattern, fractions allowed, hold all chunks at the least price; and the pricing that finds more patterns."""
 
     def __init__(
-        self, master: MasterProblem, packing: Packing, budget: WorkBudget, pricing: Pricing | None = None
+        self,
+        rows: Rows,
+        patterns: Iterable[Pattern],
+        packing: Packing,
+        budget: WorkBudget,
+        pricing: Pricing | None = None,
     ) -> None:
-        self.master = master
-        self.budget = budget
         self.packing = packing
+        self.budget = budget
+        self.patterns: list[Pattern] = []
+        self._known: set[Pattern] = set()
+        self._rows = rows
         self._pricing = pricing or Pricing(packing)
+        self._program = LinearProgram(rows.least)
+        self._program.add(np.zeros(len(rows.free)), rows.free, rows.most)
+        self._add(patterns)
+
+    def _add(self, patterns: Iterable[Pattern]) -> int:
+        """Returns how many of the patterns were new."""
+        new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._known]
+        pools = np.array([pattern.pool for pattern in new], dtype=np.int64)
+        entries = held_by(new, len(self._rows.of_items)) @ self._rows.of_items + self._rows.of_pools[pools]
+        self._program.add(np.array([pattern.price for pattern in new]), entries)
+        self._known.update(new)
+        self.patterns += new
+        return len(new)
 
     def only(self, patterns: Sequence[Pattern], counts: Amounts) -> ColumnGeneration:
         """The same for a part of the chunks, with these patterns to begin with."""
         rows = Rows.of_counts(counts, self.packing.pools)
-        return ColumnGeneration(MasterProblem(rows, patterns), self.packing, self.budget, self._pricing)
+        return ColumnGeneration(rows, patterns, self.packing, self.budget, self._pricing)
+
+    def require(self, counts: Amounts) -> None:
+        """From here on, `counts[i]` chunks of item type i are to be placed."""
+        self._program.require(counts.astype(np.float64))
+
+    def _mixed(self) -> MasterSolution | None:
+        """The best mix of the patterns that are known; None when no optimum was found within the budget."""
+        program = self._program
+        if not program.solve(self.budget):
+            return None
+        amounts, duals = program.amounts[len(self._rows.free) :], program.dual_prices
+        return MasterSolution(program.least_cost, amounts, self._rows.of_items @ duals, -self._rows.of_pools @ duals)
 
     def solve(self, counts: Amounts, *, rounds: int) -> MasterSolution | None:
         """Adds columns until pricing finds none, or rounds or budget are used up. None when nothing was solved at all.
@@ -327,7 +325,7 @@ class ColumnGeneration:
         found: MasterSolution | None = None
         prices: list[float] = []
         while True:
-            solution = self.master.solve(self.budget)
+            solution = self._mixed()
             if solution is None:
                 return found
             found = solution
@@ -335,7 +333,7 @@ class ColumnGeneration:
             stalled = len(prices) > _PATIENCE and prices[-_PATIENCE - 1] - prices[-1] < _PROGRESS * prices[-1]
             if len(prices) > rounds or stalled or self.budget.exhausted:
                 return found
-            if not self.master.add(self._pricing.columns(solution, counts, self.budget)):
+            if not self._add(self._pricing.columns(solution, counts, self.budget)):
                 return found
 
     def solve_exactly(
@@ -356,7 +354,7 @@ class ColumnGeneration:
             yield solution, solution.price / ratio
             if ratio <= 1 + closed:
                 return
-            if self.master.add(patterns):
+            if self._add(patterns):
                 solution = self.solve(counts, rounds=_ROUNDS)
             elif ratio > 1 + _CLOSED and branches < _MOST_BRANCHES:
                 branches *= 4

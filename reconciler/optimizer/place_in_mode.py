@@ -16,7 +16,7 @@ import numpy as np
 
 from reconciler.model.placement import Placement
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, MasterSolution, Rows, held_by
+from reconciler.optimizer.columns import ColumnGeneration, MasterSolution, Rows, held_by
 from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem, reassign
 from reconciler.optimizer.solver import MOST_FOR_BOUND, WorkBudget
@@ -117,7 +117,7 @@ def rounded(columns: ColumnGeneration, solution: MasterSolution, counts: Amounts
 
     solution: the master's for all chunks. counts: chunks by item type.
     """
-    patterns, left = columns.master.patterns, counts.copy()
+    patterns, left = columns.patterns, counts.copy()
     chosen: list[Pattern] = []
     while True:
         taken = len(chosen)
@@ -130,7 +130,7 @@ def rounded(columns: ColumnGeneration, solution: MasterSolution, counts: Amounts
             chosen += _taken(columns.packing, patterns[next(full, most[0])], 1, left)
         if not left.any():
             return chosen
-        columns.master.require(left)
+        columns.require(left)
         again = columns.solve(left, rounds=_ROUNDS)
         if again is None or columns.budget.exhausted:
             return None
@@ -139,7 +139,7 @@ def rounded(columns: ColumnGeneration, solution: MasterSolution, counts: Amounts
 
 def improved(columns: ColumnGeneration, solution: MasterSolution, nodes: Sequence[Pattern]) -> list[Pattern]:
     """The same chunks on cheaper nodes, where some are found within the budget. solution: the master's for all chunks."""
-    known, prices = columns.master.patterns, solution.dual_prices
+    known, prices = columns.patterns, solution.dual_prices
     held = held_by(known, len(prices))
     best = list(nodes)
     for attempt in range(_ATTEMPTS):
@@ -219,8 +219,7 @@ def _packed(state: State, budget: WorkBudget) -> str:
 def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]:
     """Those that were found, the cheapest first. Each has a pattern for each node, and together these hold each chunk once."""
     packing = problem.packing
-    master = MasterProblem(Rows.of_counts(packing.counts, packing.pools), problem.nodes)
-    columns = ColumnGeneration(master, packing, budget)
+    columns = ColumnGeneration(Rows.of_counts(packing.counts, packing.pools), problem.nodes, packing, budget)
     exact = _EXACT_ROUNDS if len(packing.counts) > _FEW_ITEM_TYPES else _MOST_EXACT_ROUNDS
     exactly = columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS, exact=exact if packing.shares_say_all else 0)
     list(exactly)

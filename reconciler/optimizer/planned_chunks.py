@@ -45,30 +45,31 @@ class PackingProblem:
 def packing_problem(state: State) -> PackingProblem:
     """Nodes of capacity reservations are kept, and those for one demand alone. So are nodes with chunks that have affinity on their host, share volumes, or came
     in a way that the node does not show."""
-    shapes = _Shapes(state)
     by_node: list[list[JournalEntry]] = [[] for _ in range(state.planned.count)]
     for entry in state.entries():
         if entry.bin >= state.base:
             by_node[entry.bin - state.base].append(entry)
-    held = {index: found for index, entries in enumerate(by_node) if (found := shapes.on(index, entries)) is not None}
-    known: dict[Shape, int] = {}
-    chunks = [(known.setdefault(shape, len(known)), count) for found in held.values() for shape, count in found]
-    every = list(known)
-    batches = [shape.batch for shape in every]
+    places: _Places = {(): ANYWHERE}
+    held = {
+        index: found
+        for index, entries in enumerate(by_node)
+        if (found := _shapes_on(state, index, entries, places)) is not None
+    }
+    every = list(dict.fromkeys(shape for found in held.values() for shape, _ in found))
     pools = np.repeat(np.arange(len(state.offers)), [len(item.rows) for item in state.offers])
     purchases = [shape.compatibility.bought_as & (pools == shape.pool) for shape in every]
-    rules = NodeRules.of(state, batches, spread=True)
+    rules = NodeRules.of(state, [shape.batch for shape in every], spread=True)
     rules = replace(rules, conflicts=rules.conflicts | _ask_for_other_labels(state, every))
     numbers = rules.alike(purchases)
     firsts = np.unique(numbers, return_index=True)[1].tolist()
+    item_of = dict(zip(every, numbers.tolist(), strict=True))
     of_items: list[list[tuple[Shape, int]]] = [[] for _ in firsts]
-    for number, count in chunks:
-        of_items[numbers[number]].append((every[number], count))
     nodes = []
     for index, found in held.items():
         items: Counter[int] = Counter()
         for shape, count in found:
-            items[int(numbers[known[shape]])] += count
+            of_items[item_of[shape]].append((shape, count))
+            items[item_of[shape]] += count
         nodes.append(planned_pattern(state, index, items))
     packing = Packing(
         np.array([sum(count for _, count in some) for some in of_items], dtype=np.int64),
@@ -79,41 +80,39 @@ def packing_problem(state: State) -> PackingProblem:
     return PackingProblem(packing, tuple(nodes), kept, tuple(map(tuple, of_items)))
 
 
-class _Shapes:
-    """Which shapes chunks are of where they are."""
+_Places = dict[tuple[tuple[str, Values], ...], Requirements]
+"""The same object for the same place, since compatibilities are kept by identity."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._places: dict[tuple[tuple[str, Values], ...], Requirements] = {(): ANYWHERE}
 
-    def on(self, index: int, entries: Sequence[JournalEntry]) -> list[tuple[Shape, int]] | None:
-        """What a planned node holds; None where it is to be kept as it is."""
-        template = self._state.planned.of(index)
-        if template.own_taint is not None or RESERVATION_MARK in template.offers.pool.name:
-            return None
-        shapes = [shape for entry in entries if (shape := self._shape(index, template.pool, entry)) is not None]
-        if len(shapes) < len(entries):
-            return None
-        return [(shape, entry.count) for shape, entry in zip(shapes, entries, strict=True)]
-
-    def _shape(self, index: int, pool: int, entry: JournalEntry) -> Shape | None:
-        """By the first of its relaxation steps that the node was made for, in the domains in which it counts there."""
-        state, batch = self._state, entry.batch
-        constraints = state.constraints(batch)
-        if constraints.host_affinity:
-            return None
-        decided = {key: state.planned.of(index).decided(key) for key in constraints.keys}
-        place = tuple((key, one_of(value)) for key, value in sorted(decided.items()) if value is not None)
-        if len(place) < len(decided):
-            return None
-        # The same object for the same place, since compatibilities are kept by identity.
-        here = self._places.setdefault(place, Requirements(place))
-        number = int(state.planned.template[index])
-        for step in batch.needs.relaxations:
-            compatibility = state.compatibilities.get(batch.needs, step, here)
-            if int(compatibility.joined()[number]) >= 0:
-                return Shape(batch, pool, compatibility)
+def _shapes_on(
+    state: State, index: int, entries: Sequence[JournalEntry], places: _Places
+) -> list[tuple[Shape, int]] | None:
+    """What a planned node holds; None where it is to be kept as it is."""
+    template = state.planned.of(index)
+    if template.own_taint is not None or RESERVATION_MARK in template.offers.pool.name:
         return None
+    shapes = [shape for entry in entries if (shape := _shape(state, index, entry, places)) is not None]
+    if len(shapes) < len(entries):
+        return None
+    return [(shape, entry.count) for shape, entry in zip(shapes, entries, strict=True)]
+
+
+def _shape(state: State, index: int, entry: JournalEntry, places: _Places) -> Shape | None:
+    """By the first of its relaxation steps that the node was made for, in the domains in which it counts there."""
+    batch, template = entry.batch, state.planned.of(index)
+    constraints = state.constraints(batch)
+    if constraints.host_affinity:
+        return None
+    decided = {key: template.decided(key) for key in constraints.keys}
+    place = tuple((key, one_of(value)) for key, value in sorted(decided.items()) if value is not None)
+    if len(place) < len(decided):
+        return None
+    here = places.setdefault(place, Requirements(place))
+    for step in batch.needs.relaxations:
+        compatibility = state.compatibilities.get(batch.needs, step, here)
+        if int(compatibility.joined()[template.number]) >= 0:
+            return Shape(batch, template.pool, compatibility)
+    return None
 
 
 def _ask_for_other_labels(state: State, shapes: Sequence[Shape]) -> Mask:

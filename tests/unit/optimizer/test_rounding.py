@@ -17,7 +17,7 @@ from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, MasterSolution, Rows
+from reconciler.optimizer.columns import ColumnGeneration, MasterSolution, Rows
 from reconciler.optimizer.packing import BinTypes, NodeRules, Packing, Pattern
 from reconciler.optimizer.place_in_mode import improved, rounded
 from reconciler.optimizer.solver import WorkBudget
@@ -47,8 +47,8 @@ def packing(chunks: int) -> Packing:
 
 def solved(chunks: int, *known: Pattern) -> tuple[ColumnGeneration, MasterSolution]:
     problem = packing(chunks)
-    master = MasterProblem(Rows.of_counts(problem.counts, problem.pools), known)
-    columns = ColumnGeneration(master, problem, WorkBudget(lambda: math.inf))
+    rows = Rows.of_counts(problem.counts, problem.pools)
+    columns = ColumnGeneration(rows, known, problem, WorkBudget(lambda: math.inf))
     solution = columns.solve(problem.counts, rounds=10)
     assert solution is not None
     return columns, solution
