@@ -16,7 +16,7 @@ from reconciler.model import codes
 from reconciler.model.buffers import Buffer, Dialect, virtual_labels
 from reconciler.model.declared import Absence
 from reconciler.model.findings import Code
-from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, Workload
+from reconciler.model.pods import GROUP_OF_WORKLOAD, NodeSelectorTerm, Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 
@@ -30,14 +30,6 @@ SCALABLE_NOT_FOUND = "ScalableRefNotFound"
 TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
 RESOLUTION_FAILED = "ResolutionFailed"
 POD_TEMPLATE = "PodTemplate"
-GROUPS: Mapping[str, str] = {
-    "Deployment": "apps",
-    "StatefulSet": "apps",
-    "ReplicaSet": "apps",
-    "Job": "batch",
-    "CronJob": "batch",
-    "ReplicationController": "",
-}
 AbsenceOf: TypeAlias = Callable[[ObjectRef], Absence]
 """Says why nothing is known of an object (see `Declared.absence_of`)."""
 _KUBERNETES_OWN = "k8s.io"
@@ -229,7 +221,7 @@ def _scalable(
     ref = ObjectRef(group, target.kind, buffer.ref.namespace, target.name)
     workload = workloads.get(ref)
     if workload is None:
-        theirs = f" of {group}" if target.kind in GROUPS and group != GROUPS[target.kind] else ""
+        theirs = f" of {group}" if target.kind in GROUP_OF_WORKLOAD and group != GROUP_OF_WORKLOAD[target.kind] else ""
         absence = absence_of(ref)
         return Unresolved(
             SCALABLE_NOT_FOUND,
@@ -255,4 +247,4 @@ def _scalable(
 def group_of(target: ObjectRef) -> str:
     """The group that a target's kind has in Kubernetes; other projects have kinds of the same names in groups of their own."""
     is_theirs = "." in target.group and not target.group.endswith(_KUBERNETES_OWN)
-    return target.group if is_theirs else GROUPS.get(target.kind, target.group)
+    return target.group if is_theirs else GROUP_OF_WORKLOAD.get(target.kind, target.group)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
+from reconciler.manifests.budgets import TIME_ZONE
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import is_near, near_one, nearest
 from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
-from reconciler.manifests.pods.workload import WORKLOADS
 from reconciler.model import codes
 from reconciler.model.buffers import ONE_SHOT, PERCENT_OF_HINT, Fulfilment, is_percent_of
 from reconciler.model.demand import is_priority
@@ -23,6 +23,7 @@ from reconciler.model.marks import (
     PERCENT_OF_ANNOTATION,
     REPLICAS_FROM_ANNOTATION,
 )
+from reconciler.model.pods import GROUP_OF_WORKLOAD
 from reconciler.model.quantity import ANY_DURATION, parse_duration
 from reconciler.model.schedules import schedule_ref
 
@@ -99,73 +100,81 @@ def _no_effect(inspection: Inspection, name: str, message: str, hint: str) -> No
 
 
 _REQUEST = "ProvisioningRequest"
-_WITH_PODS = frozenset({"PodTemplate", *(kind.name for kind in WORKLOADS)})
+_WITH_PODS = frozenset({"PodTemplate", *GROUP_OF_WORKLOAD})
+_Judge = Callable[[str], str]
+"""What to write in place of an invalid value; "" for a valid one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Annotation:
-    """is_valid: judges a value. hint: for an invalid one. kinds: on which it has an effect, named by `words`; None for every kind,
-    or if that is judged elsewhere.
+    """kinds: on which it has an effect, named by `words`; None for every kind.
 
     only_applied: it has an effect only on objects that headroom applies, not on those it only reads.
     """
 
-    is_valid: Callable[[str], bool]
-    hint: str
+    judge: _Judge
     kinds: frozenset[str] | None = None
     words: str = ""
     only_applied: bool = False
 
 
-def _one_of(*options: str) -> tuple[Callable[[str], bool], str]:
-    return (lambda value: value in options), f"write one of {', '.join(options)}"
+def _valid_if(is_valid: Callable[[str], bool], hint: str) -> _Judge:
+    return lambda value: "" if is_valid(value) else hint
 
 
-def _duration_hint(value: str) -> str:
-    try:
-        parse_duration(value)
-    except Invalid as error:
-        return "" if error.hint == ANY_DURATION else error.hint
-    return ""
+def _one_of(*options: str) -> _Judge:
+    return _valid_if(options.__contains__, f"write one of {', '.join(options)}")
 
 
-def _is_duration(value: str) -> bool:
-    try:
-        parse_duration(value)
-    except Invalid:
-        return False
-    return True
+def _duration(example: str) -> _Judge:
+    def judge(value: str) -> str:
+        try:
+            parse_duration(value)
+        except Invalid as error:
+            return f'write a duration such as "{example}"' if error.hint == ANY_DURATION else error.hint
+        return ""
+
+    return judge
 
 
-_ANY = _Annotation(bool, "write a value, or remove the annotation")
+_ANY = _valid_if(bool, "write a value, or remove the annotation")
 _YES_OR_NO = _one_of("true", "false")
-_PRIORITY = (is_priority, "write an integer, such as 10; higher goes first")
+_OF_BUFFERS = (_BUFFERS, "buffers")
 _SIZED = (_BUFFERS | {_NODE_POOL}, "buffers and NodePools")
+_OF_BUDGETS = (frozenset({_NODE_POOL}), "the disruption budgets of NodePools")
 _KNOWN: dict[str, _Annotation] = {
-    "active-during": replace(_ANY, kinds=_BUFFERS, words="buffers"),
-    "adopt": _Annotation(bool, "write NAMESPACE/NAME of the inventory that it belongs to", only_applied=True),
-    "allow-windows": _ANY,
-    "also-declared-by": _ANY,
-    "applied-hash": _ANY,
-    "drift": _Annotation(*_one_of("correct", "report"), only_applied=True),
-    "fill-deadline": _Annotation(_is_duration, 'write a duration such as "15m"', _BUFFERS, "buffers"),
-    "fulfilment": _Annotation(*_one_of(*(fulfilment.value for fulfilment in Fulfilment)), _BUFFERS, "buffers"),
-    "inventory": _ANY,
-    "lead-time": _Annotation(_is_duration, 'write a duration such as "10m"', *_SIZED),
-    "one-shot": _Annotation(*_YES_OR_NO, _BUFFERS, "buffers"),
-    "percent-of": _Annotation(is_percent_of, PERCENT_OF_HINT, frozenset({"CapacityBuffer"}), "CapacityBuffers"),
-    "priority": _Annotation(*_PRIORITY, _BUFFERS | {_REQUEST}, "buffers and ProvisioningRequests"),
-    "prune": _Annotation(*_one_of("disabled", "enabled", "true"), only_applied=True),
-    "replicas-from": _Annotation(_ANY.is_valid, _ANY.hint, *_SIZED),
-    "requestedAt": _ANY,
-    "reserve": _Annotation(*_YES_OR_NO, frozenset({_REQUEST}), "ProvisioningRequests"),
-    "serves-requests": _Annotation(*_YES_OR_NO, _BUFFERS, "buffers"),
-    "source": _ANY,
-    "ssa": _Annotation(*_one_of("Override", "Merge", "IfNotPresent", "Ignore"), only_applied=True),
-    "suspend": _Annotation(*_YES_OR_NO, only_applied=True),
-    "timezone": _Annotation(is_time_zone, "write an IANA name such as Europe/Berlin"),
+    "active-during": _Annotation(_ANY, *_OF_BUFFERS),
+    "adopt": _Annotation(
+        _valid_if(bool, "write NAMESPACE/NAME of the inventory that it belongs to"), only_applied=True
+    ),
+    "allow-windows": _Annotation(_ANY, *_OF_BUDGETS),
+    "also-declared-by": _Annotation(_ANY),
+    "applied-hash": _Annotation(_ANY),
+    "drift": _Annotation(_one_of("correct", "report"), only_applied=True),
+    "fill-deadline": _Annotation(_duration("15m"), *_OF_BUFFERS),
+    "fulfilment": _Annotation(_one_of(*(fulfilment.value for fulfilment in Fulfilment)), *_OF_BUFFERS),
+    "inventory": _Annotation(_ANY),
+    "lead-time": _Annotation(_duration("10m"), *_SIZED),
+    "one-shot": _Annotation(_YES_OR_NO, *_OF_BUFFERS),
+    "percent-of": _Annotation(
+        _valid_if(is_percent_of, PERCENT_OF_HINT), frozenset({"CapacityBuffer"}), "CapacityBuffers"
+    ),
+    "priority": _Annotation(
+        _valid_if(is_priority, "write an integer, such as 10; higher goes first"),
+        _BUFFERS | {_REQUEST},
+        "buffers and ProvisioningRequests",
+    ),
+    "prune": _Annotation(_one_of("disabled", "enabled", "true"), only_applied=True),
+    "replicas-from": _Annotation(_ANY, *_SIZED),
+    "requestedAt": _Annotation(_ANY),
+    "reserve": _Annotation(_YES_OR_NO, frozenset({_REQUEST}), "ProvisioningRequests"),
+    "serves-requests": _Annotation(_YES_OR_NO, *_OF_BUFFERS),
+    "source": _Annotation(_ANY),
+    "ssa": _Annotation(_one_of("Override", "Merge", "IfNotPresent", "Ignore"), only_applied=True),
+    "suspend": _Annotation(_YES_OR_NO, only_applied=True),
+    "timezone": _Annotation(_valid_if(is_time_zone, "write an IANA name such as Europe/Berlin"), *_OF_BUDGETS),
 }
-"""By name. Annotations about schedules and budgets are judged by the modules of these."""
+"""By name."""
 
 
 def check_annotations(inspection: Inspection, *, applied: bool) -> None:
@@ -190,16 +199,13 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
                 f"{name} is not an annotation that headroom knows",
                 hint=_similar_annotation(name) or "remove it" if meant is None else _did_you_mean(meant),
             )
-        elif not annotation.is_valid(value):
-            hint = _duration_hint(value) if annotation.is_valid is _is_duration else ""
-            inspection.report(
-                codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or annotation.hint
-            )
+        elif hint := annotation.judge(value):
+            inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint)
         elif annotation.kinds is not None and inspection.ref.kind not in annotation.kinds:
-            _report_kind(inspection, name, annotation.words)
+            _report_kind(inspection, name, annotation)
         elif annotation.only_applied and not applied:
             message = f"{name} has no effect on a {inspection.ref.kind}: headroom reads it, and never writes it"
-            inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, path, message, hint="remove it")
+            _no_effect(inspection, name, message, "remove it")
     _check_labels(inspection)
 
 
@@ -244,11 +250,14 @@ def _similar_annotation(name: str) -> str:
     return nearest(name, [ANNOTATION_PREFIX + each for each in _KNOWN if nearest(short_name, [each])])
 
 
-def _report_kind(inspection: Inspection, name: str, words: str) -> None:
-    kind = inspection.ref.kind
-    hint = f"write it on the buffer that is made of this {kind}, or remove it" if kind in _WITH_PODS else "remove it"
-    message = f"{name} has no effect on a {kind}: only {words} use it"
-    inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, ("metadata", "annotations", name), message, hint=hint)
+def _report_kind(inspection: Inspection, name: str, annotation: _Annotation) -> None:
+    kind, hint = inspection.ref.kind, "remove it"
+    if kind in _WITH_PODS and annotation.kinds is not None and annotation.kinds & _BUFFERS:
+        hint = f"write it on the buffer that is made of this {kind}, or remove it"
+    elif kind == "MetricsProducer" and name == TIME_ZONE:
+        hint = "remove it; a schedule's zone is spec.schedule.timezone"
+    message = f"{name} has no effect on a {kind}: only {annotation.words} use it"
+    _no_effect(inspection, name, message, hint)
 
 
 def _check_fulfilment(inspection: Inspection) -> None:
@@ -256,31 +265,29 @@ def _check_fulfilment(inspection: Inspection) -> None:
     annotations = mapping_at(inspection.body, "metadata", "annotations")
     asked = annotations.get(f"{ANNOTATION_PREFIX}fulfilment")
     if asked == Fulfilment.NATIVE and inspection.ref.kind == "Buffer":
-        inspection.report(
-            codes.ANNOTATION_WITHOUT_EFFECT,
-            ("metadata", "annotations", f"{ANNOTATION_PREFIX}fulfilment"),
+        _no_effect(
+            inspection,
+            f"{ANNOTATION_PREFIX}fulfilment",
             "no autoscaler serves the kind Buffer, so headroom keeps it",
-            hint="declare a CapacityBuffer, or remove the annotation",
+            "declare a CapacityBuffer, or remove the annotation",
         )
     if inspection.ref.kind not in _BUFFERS:
         return
     if PERCENT_OF_ANNOTATION in annotations and asked == Fulfilment.NATIVE:
-        inspection.report(
-            codes.ANNOTATION_WITHOUT_EFFECT,
-            ("metadata", "annotations", PERCENT_OF_ANNOTATION),
+        _no_effect(
+            inspection,
+            PERCENT_OF_ANNOTATION,
             f"{PERCENT_OF_ANNOTATION} is for buffers that headroom keeps: the autoscaler that this one is left to does not know it",
-            hint="remove one of the two annotations",
+            "remove one of the two annotations",
         )
     # An autoscaler may know the field, but not the annotation.
-    in_spec = asked == Fulfilment.BALLOON and inspection.get("spec", "refillStrategy") == ONE_SHOT
-    is_marked = annotations.get(ONE_SHOT_ANNOTATION) == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}
-    if in_spec or is_marked:
-        name = ONE_SHOT_ANNOTATION if is_marked else f"refillStrategy: {ONE_SHOT}"
-        inspection.report(
-            codes.ANNOTATION_WITHOUT_EFFECT,
-            ("metadata", "annotations", ONE_SHOT_ANNOTATION) if is_marked else ("spec", "refillStrategy"),
-            f"{name} is for buffers that headroom keeps with placeholders, and this one asks for {asked}",
-            hint="remove one of the two annotations"
-            if is_marked
-            else f"write fulfilment: {Fulfilment.PLACEHOLDER}, or remove the field",
+    words = f"is for buffers that headroom keeps with placeholders, and this one asks for {asked}"
+    if annotations.get(ONE_SHOT_ANNOTATION) == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}:
+        message = f"{ONE_SHOT_ANNOTATION} {words}"
+        _no_effect(inspection, ONE_SHOT_ANNOTATION, message, "remove one of the two annotations")
+    elif asked == Fulfilment.BALLOON and inspection.get("spec", "refillStrategy") == ONE_SHOT:
+        message, hint = (
+            f"refillStrategy: {ONE_SHOT} {words}",
+            f"write fulfilment: {Fulfilment.PLACEHOLDER}, or remove the field",
         )
+        inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, ("spec", "refillStrategy"), message, hint=hint)

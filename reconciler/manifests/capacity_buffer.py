@@ -26,6 +26,7 @@ from reconciler.model.marks import (
     FILL_DEADLINE_ANNOTATION,
     ONE_SHOT_ANNOTATION,
 )
+from reconciler.model.pods import GROUP_OF_WORKLOAD
 from reconciler.model.quantity import amount_of, format_duration, parse_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
@@ -35,13 +36,6 @@ CORE = "core"
 REFILL, DEADLINE = "refillStrategy", "fillDeadlineSeconds"
 PROPOSED_FIELDS = frozenset({f"spec.{REFILL}", f"spec.{DEADLINE}"})
 """Fields that the definitions of both autoscalers do not have yet. headroom applies annotations in their place where that is so."""
-_GROUPS_OF_KINDS = {
-    "Deployment": "apps",
-    "StatefulSet": "apps",
-    "ReplicaSet": "apps",
-    "Job": "batch",
-    "CronJob": "batch",
-}
 
 
 def check(inspection: Inspection) -> None:
@@ -53,12 +47,14 @@ def check(inspection: Inspection) -> None:
 
 def check_kind(inspection: Inspection, path: tuple[str, ...], group: object) -> None:
     """Reports a target whose kind is a slip of one that the group has."""
-    kinds = [name for name, owner in _GROUPS_OF_KINDS.items() if owner == group]
+    kinds = [name for name, owner in GROUP_OF_WORKLOAD.items() if owner == group]
     kind = inspection.get(*path, "kind")
     meant = near_one(kind, kinds) if isinstance(kind, str) and kind not in kinds else None
     if meant is not None:
         hint = f'did you mean "{meant}"?'
-        inspection.report(codes.UNKNOWN_KIND, (*path, "kind"), f"{group} has no kind {kind}", hint=hint)
+        inspection.report(
+            codes.UNKNOWN_KIND, (*path, "kind"), f"{group or 'the core API'} has no kind {kind}", hint=hint
+        )
 
 
 def check_size(inspection: Inspection, *path: str) -> None:
@@ -147,9 +143,9 @@ def target_group(kind: str, group: str | None) -> str:
 
     Cluster Autoscaler calls the core group `core`; in the API its name is empty.
     """
-    if group == CORE and kind not in _GROUPS_OF_KINDS:
+    if group == CORE and not GROUP_OF_WORKLOAD.get(kind):
         return ""
-    return group or _GROUPS_OF_KINDS.get(kind, "")
+    return group or GROUP_OF_WORKLOAD.get(kind, "")
 
 
 def _target(ref: ObjectRef, scalable: Manifest) -> ObjectRef:

@@ -187,21 +187,10 @@ def check_local_budgets(inspection: Inspection) -> None:
     """Reports malformed windows, and annotations about budgets that have no effect."""
     annotations = mapping_at(inspection.body, "metadata", "annotations")
     named = [name for name in (ALLOW_WINDOWS, TIME_ZONE) if name in annotations]
-    if any(not isinstance(annotations[name], str) for name in named):
-        return  # already reported as a value of the wrong type
-    if not named:
+    if not named or inspection.ref.kind != NODE_POOL.name:
         return
-    if any(finding.code == codes.INVALID_ANNOTATION.name for finding in inspection.findings):
-        return
-    if inspection.ref.kind != NODE_POOL.name:
-        for name in named:
-            inspection.report(
-                codes.ANNOTATION_WITHOUT_EFFECT,
-                ("metadata", "annotations", name),
-                f"{name} has no effect here: it is about the disruption budgets of a NodePool",
-                hint="remove it"
-                + ("; a schedule's zone is spec.schedule.timezone" if inspection.ref.kind == "MetricsProducer" else ""),
-            )
+    is_told = any(finding.code == codes.INVALID_ANNOTATION.name for finding in inspection.findings)
+    if is_told or not all(isinstance(annotations[name], str) for name in named):
         return
     text = annotations.get(ALLOW_WINDOWS)
     if text is not None:

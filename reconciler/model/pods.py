@@ -18,6 +18,15 @@ from reconciler.model.requirements import LabelSelector, Requirement, Taint, Tol
 
 DEFAULT_SCHEDULER = "default-scheduler"
 """kube-scheduler's name, the default of `schedulerName`."""
+GROUP_OF_WORKLOAD: Mapping[str, str] = {
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "ReplicaSet": "apps",
+    "ReplicationController": "",
+    "Job": "batch",
+    "CronJob": "batch",
+}
+"""The API group of each kind of workload that Kubernetes has."""
 
 
 @dataclass(frozen=True, slots=True)

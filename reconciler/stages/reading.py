@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from reconciler.cluster.apply import InventoryParent
 from reconciler.demand.node_class import pools_of
-from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
+from reconciler.demand.resolve import POD_TEMPLATE, group_of
 from reconciler.manifests.budgets import ALLOW_WINDOWS, TIME_ZONE
 from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.documents.structure import near_one
@@ -37,6 +37,7 @@ from reconciler.model.declared import Declared, DeclaredManifest, Doubtful, Sour
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.nodes import NodePool
+from reconciler.model.pods import GROUP_OF_WORKLOAD
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.remembered import PassCache
 from reconciler.model.schedules import PoolBudgets
@@ -334,9 +335,9 @@ def _leads_somewhere(buffer: Buffer, there: AbstractSet[ObjectRef], pools: Seque
         return target is None or bool(pools_of(target, pools))
     if target is None:
         return None if buffer.pod_shape is not None else False
-    if target.kind in {POD_TEMPLATE, *GROUPS}:
+    if target.kind in {POD_TEMPLATE, *GROUP_OF_WORKLOAD}:
         return target.group in {"", group_of(target)} and _without_group(target) in there
-    return False if near_one(target.kind, GROUPS) and _without_group(target) not in there else None
+    return False if near_one(target.kind, GROUP_OF_WORKLOAD) and _without_group(target) not in there else None
 
 
 def _without_group(ref: ObjectRef) -> ObjectRef:

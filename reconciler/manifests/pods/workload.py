@@ -28,7 +28,7 @@ from reconciler.manifests.pods.pod_spec_wire import (
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import ANNOTATION_PREFIX
-from reconciler.model.pods import PodShape, PriorityClass, Workload
+from reconciler.model.pods import GROUP_OF_WORKLOAD, PodShape, PriorityClass, Workload
 from reconciler.model.refs import ObjectRef, Path, SourcePosition, path_text
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
@@ -223,14 +223,7 @@ WORKLOADS = tuple(
         checks_anything=True,
         read=_read_workload,
     )
-    for group, name in (
-        ("apps", "Deployment"),
-        ("apps", "StatefulSet"),
-        ("apps", "ReplicaSet"),
-        ("", "ReplicationController"),
-        ("batch", "Job"),
-        ("batch", "CronJob"),
-    )
+    for name, group in GROUP_OF_WORKLOAD.items()
 )
 
 
