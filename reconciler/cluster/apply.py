@@ -35,20 +35,6 @@ MEMORY_KEY = "memory.json"
 
 
 @dataclass(frozen=True, slots=True)
-class InventoryRecord:
-    """The parent as it is in the cluster."""
-
-    annotations: Mapping[str, str]
-    records: Mapping[str, Any]
-    version: str = ""
-
-    @property
-    def requested_at(self) -> str:
-        """The value of the annotation that asks for a pass."""
-        return self.annotations.get(REQUESTED_AT_ANNOTATION, "")
-
-
-@dataclass(frozen=True, slots=True)
 class InventoryParent:
     """The ConfigMap that lists what one daemon applied. path: the folder in the repository that the daemon reads; None where unknown."""
 
@@ -86,19 +72,10 @@ def group_kind(ref: ObjectRef) -> str:
     return f"{ref.kind}.{ref.group}" if ref.group else ref.kind
 
 
-def parent_manifest(
-    parent: InventoryParent,
-    *,
-    group_kinds: Iterable[str],
-    namespaces: Iterable[str],
-    records: Mapping[str, Any],
-    recorded: str = "",
-    version: str = "",
-) -> Manifest:
-    """The parent's manifest to apply. Equal content gives equal bytes. recorded: the path in it so far. version: what it replaces, so that
-    nothing is lost of what another client has written since."""
-    path = recorded if parent.path is None else parent.path
-    others = sorted({name for name in namespaces if name and name != parent.namespace})
+def parent_manifest(parent: InventoryParent, inventory: Inventory) -> Manifest:
+    """The parent's manifest to apply. Equal content gives equal bytes. It has the version that it replaces, so that nothing is lost of what
+    another client has written since."""
+    path = inventory.path if parent.path is None else parent.path
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -106,15 +83,15 @@ def parent_manifest(
             "name": parent.name,
             "namespace": parent.namespace,
             "labels": {ID_LABEL: parent.id},
-            **({"resourceVersion": version} if version else {}),
+            **({"resourceVersion": inventory.version} if inventory.version else {}),
             "annotations": {
                 TOOLING: f"headroom/v{__version__}",
-                GROUP_KINDS: ",".join(sorted(set(group_kinds))),
-                NAMESPACES: ",".join(others),
+                GROUP_KINDS: ",".join(inventory.group_kinds),
+                NAMESPACES: ",".join(inventory.namespaces),
                 **({PATH_ANNOTATION: path} if path else {}),
             },
         },
-        "data": {MEMORY_KEY: records_text(records)},
+        "data": {MEMORY_KEY: records_text(inventory.records)},
     }
 
 
@@ -130,20 +107,17 @@ def records_of(data: Mapping[str, str]) -> dict[str, Any]:
         raise Invalid(f"{MEMORY_KEY} is not the JSON that headroom wrote ({error})") from error
 
 
-def inventory_of(members: Iterable[ObjectRef], record: InventoryRecord | None) -> Inventory:
-    """What the parent and its members say."""
-    if record is None:
-        return Inventory(members=frozenset(members))
+def inventory_in(annotations: Mapping[str, str], data: Mapping[str, str], version: str) -> Inventory:
+    """What the parent says. Its members are found by their labels. Raises `Invalid`."""
     return Inventory(
-        members=frozenset(members),
-        records=record.records,
+        records=records_of(data),
         recorded=True,
-        group_kinds=_listed(record.annotations.get(GROUP_KINDS, "")),
-        namespaces=_listed(record.annotations.get(NAMESPACES, "")),
-        suspended=record.annotations.get(SUSPEND_ANNOTATION) == "true",
-        path=record.annotations.get(PATH_ANNOTATION, ""),
-        version=record.version,
-        requested_at=record.requested_at,
+        group_kinds=_listed(annotations.get(GROUP_KINDS, "")),
+        namespaces=_listed(annotations.get(NAMESPACES, "")),
+        suspended=annotations.get(SUSPEND_ANNOTATION) == "true",
+        path=annotations.get(PATH_ANNOTATION, ""),
+        version=version,
+        requested_at=annotations.get(REQUESTED_AT_ANNOTATION, ""),
     )
 
 
@@ -196,7 +170,7 @@ def carry_out(
     others = [index for index in todo if not isinstance(ordered[index], Delete)]
     record = _Record(cluster, parent, view, progress)
     grown = record.grown(ordered[index].ref for index in others if _is_member(ordered[index], parent))
-    failure = record.write(grown, {**record.records, **(first or {})}) if others else ""
+    failure = record.write(grown, {**view.inventory.records, **(first or {})}) if others else ""
     for index in others:
         make(index, "" if isinstance(ordered[index], Annotate) else failure)
     records = forget(records, [item.write.ref.name for item in results.values() if not item.ok])
@@ -255,10 +229,6 @@ def _result(cluster: Cluster, write: Write, *, dry_run: bool = False) -> WriteRe
         return WriteResult(write, Outcome.REFUSED, why)
 
 
-Extent = tuple[frozenset[str], frozenset[str]]
-"""Group-kinds and namespaces."""
-
-
 class _Record:
     """The inventory's parent after the writes so far."""
 
@@ -266,48 +236,39 @@ class _Record:
         self._cluster = cluster
         self._progress = progress
         self._parent = parent
-        self._members = view.inventory.members
-        self._recorded = view.inventory.recorded
-        self._path, self._version = view.inventory.path, view.inventory.version
-        self._extent: Extent = (frozenset(view.inventory.group_kinds), frozenset(view.inventory.namespaces))
+        self._known = view.inventory
         self._needs_namespace = bool(view.namespaces) and parent.namespace not in view.namespaces
-        self.records: Mapping[str, Any] = view.inventory.records
         self.failures: list[WriteResult] = []
 
-    def grown(self, refs: Iterable[ObjectRef]) -> Extent:
-        """The recorded extent, extended by these members."""
-        kinds, namespaces = self._extent_of({*self._members, *refs})
-        return (self._extent[0] | kinds, self._extent[1] | namespaces)
+    def grown(self, refs: Iterable[ObjectRef]) -> Inventory:
+        """As recorded, with the kinds and namespaces of these members too."""
+        known = self._known
+        return self._covering({*known.members, *refs}, known.group_kinds, known.namespaces)
 
-    def left(self, results: Iterable[WriteResult]) -> Extent:
-        """The extent after these results. A member counts if its deletion failed, or if it may have been created."""
-        members = set(self._members)
+    def left(self, results: Iterable[WriteResult]) -> Inventory:
+        """After these results. A member counts if its deletion failed, or if it may have been created."""
+        members = set(self._known.members)
         for result in results:
             if isinstance(result.write, Delete) and result.ok:
                 members.discard(result.write.ref)
             elif _is_member(result.write, self._parent) and (result.ok or result.outcome is Outcome.FAILED):
                 members.add(result.write.ref)
-        return self._extent_of(members)
+        return self._covering(members)
 
-    def write(self, extent: Extent, records: Mapping[str, Any]) -> str:
+    def write(self, wanted: Inventory, records: Mapping[str, Any]) -> str:
         """Writes the parent, unless it is as it should be; returns what went wrong, "" for nothing."""
-        same = extent == self._extent and records_text(records) == records_text(self.records)
-        if same and (self._recorded or extent == (frozenset(), frozenset())):
+        known, covers = self._known, (wanted.group_kinds, wanted.namespaces)
+        same = covers == (known.group_kinds, known.namespaces) and records_text(records) == records_text(known.records)
+        if same and (known.recorded or covers == ((), ())):
             return ""
         if self._needs_namespace:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._parent.namespace}}
             made = self._cluster.write(Apply(ObjectRef("", "Namespace", "", self._parent.namespace), namespace))
             self._needs_namespace = not made.ok
-        manifest = parent_manifest(
-            self._parent,
-            group_kinds=extent[0],
-            namespaces=extent[1],
-            records=records,
-            recorded=self._path,
-            version=self._version,
-        )
+        wanted = replace(wanted, records=records, version=known.version)
         self._progress()
         # Forced, since the labels and annotations belong to the ApplySet, whoever changed them.
+        manifest = parent_manifest(self._parent, wanted)
         result = self._cluster.write(Apply(self._parent.ref, manifest, "keep the inventory", force=True))
         if not result.ok:
             if MODIFIED in result.message:
@@ -316,9 +277,14 @@ class _Record:
                 )
             self.failures.append(result)
             return result.message or result.outcome.value
-        self._extent, self.records, self._recorded, self._version = extent, records, True, result.version
+        self._known = replace(wanted, recorded=True, version=result.version)
         return ""
 
-    def _extent_of(self, refs: set[ObjectRef]) -> Extent:
-        namespaces = {ref.namespace for ref in refs} - {"", self._parent.namespace}
-        return (frozenset(map(group_kind, refs)), frozenset(namespaces))
+    def _covering(self, refs: set[ObjectRef], kinds: Iterable[str] = (), namespaces: Iterable[str] = ()) -> Inventory:
+        """The inventory that says in which kinds and namespaces these members are, and names these others."""
+        others = {*namespaces, *(ref.namespace for ref in refs)} - {"", self._parent.namespace}
+        return replace(
+            self._known,
+            group_kinds=tuple(sorted({*kinds, *map(group_kind, refs)})),
+            namespaces=tuple(sorted(others)),
+        )

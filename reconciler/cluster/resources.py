@@ -19,7 +19,7 @@ KUEUE = "kueue.x-k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind as the API serves it. versions: those that headroom understands, the preferred first (() is any).
+    """One kind as the API serves it. versions: those that headroom understands, the preferred first.
 
     part: the field of `ClusterView` that has its objects (`nodes`, `storage.claims`); "" for declared kinds and workloads.
     builtin: belongs to Kubernetes itself, so always served. Others come with a CRD or a newer Kubernetes, perhaps later.
@@ -41,6 +41,11 @@ class Resource:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", (self.group, self.kind))
+
+    @property
+    def api_version(self) -> str:
+        """The preferred `GROUP/VERSION`."""
+        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
     def __str__(self) -> str:
         """`nodepools.karpenter.sh`, `pods`: its name in kubectl and RBAC."""

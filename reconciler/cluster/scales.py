@@ -135,7 +135,7 @@ class Scales:
 def scale_document(resource: Resource, ref: ObjectRef, replicas: int, observed: int | None, selector: str) -> Manifest:
     """An object of which only the scale is known. selector: as text."""
     return {
-        "apiVersion": f"{resource.group}/{resource.versions[0]}",
+        "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": ref.name, "namespace": ref.namespace},
         "spec": {"replicas": replicas},

@@ -9,7 +9,7 @@ from operator import itemgetter
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from reconciler.cluster.apply import InventoryParent, InventoryRecord, inventory_of
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.decoding.decode import Body, Decoded, Value, decode
 from reconciler.cluster.decoding.pods import ShapePool
 from reconciler.cluster.decoding.workloads import NamespaceLabels
@@ -303,7 +303,7 @@ class ViewStore:
     def requested_at(self) -> str:
         """The annotation that asks for a pass. A cheap call, needed at every change, without a view."""
         with self._lock:
-            return "" if (record := self._record()) is None else record.requested_at
+            return self._recorded().requested_at
 
     def _inventory(self) -> Inventory:
         members = (
@@ -311,11 +311,12 @@ class ViewStore:
             for ref, item in self._part("objects", self._objects).items()
             if (item.body.get("metadata", {}).get("labels") or {}).get(PART_OF_LABEL) == self._parent.id
         )
-        return inventory_of(members, self._record())
+        return replace(self._recorded(), members=frozenset(members))
 
-    def _record(self) -> InventoryRecord | None:
-        record = self._values.get(CONFIG_MAPS.key, {}).get((self._parent.namespace, self._parent.name))
-        return cast("InventoryRecord | None", record)
+    def _recorded(self) -> Inventory:
+        """What the inventory's object says."""
+        at = (self._parent.namespace, self._parent.name)
+        return cast("Inventory", self._values.get(CONFIG_MAPS.key, {}).get(at, Inventory()))
 
     def _all_gaps(self) -> tuple[str, ...]:
         """The gaps, grouped by kind: one webhook or version can make every object of a kind unreadable, with similar messages."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from reconciler.cluster.apply import InventoryRecord, records_of
+from reconciler.cluster.apply import inventory_in
 from reconciler.cluster.decoding import nodes, protobuf, storage, wire, workloads
 from reconciler.cluster.decoding.pods import ShapePool, pod_of
 from reconciler.cluster.decoding.wire import ref_of
@@ -38,6 +38,7 @@ from reconciler.model.buffers import BALLOON_LABEL
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import Workload
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import Inventory
 from reconciler.model.view import LiveObject
 
 Body = Mapping[str, Any] | bytes | msgspec.Raw | protobuf.Message
@@ -49,9 +50,9 @@ Value = object
 """What the view has of an object: a `Node`, a `Pod`, a `LiveObject` and so on."""
 
 
-def _inventory(config_map: wire.ConfigMapWire) -> InventoryRecord:
+def _inventory(config_map: wire.ConfigMapWire) -> Inventory:
     metadata = config_map.metadata
-    return InventoryRecord(metadata.annotations or {}, records_of(config_map.data or {}), metadata.resource_version)
+    return inventory_in(metadata.annotations or {}, config_map.data or {}, metadata.resource_version)
 
 
 _READ: Mapping[tuple[str, str], tuple[type[Wire], Callable[[Any], Value]]] = {
@@ -213,7 +214,7 @@ def _declared(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> L
     metadata.pop("resourceVersion", None)
     entries = workloads.managers_in(data) if metadata.pop("managedFields", None) else ()
     # Items of an API server's list lack apiVersion and kind.
-    body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
+    body.setdefault("apiVersion", resource.api_version)
     body.setdefault("kind", resource.kind)
     return LiveObject(
         ref_of(resource, document.metadata),

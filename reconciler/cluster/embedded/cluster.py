@@ -275,7 +275,7 @@ def _bodies(resource: Resource, items: list[msgspec.Raw]) -> Iterator[Body]:
         body: dict[str, Any] = msgspec.json.decode(item)
         if resource.kind == "Pod" and (body.get("status") or {}).get("phase") in _FINISHED:
             continue
-        body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
+        body.setdefault("apiVersion", resource.api_version)
         body.setdefault("kind", resource.kind)
         yield body
 

@@ -335,10 +335,8 @@ def check_version(resource: Resource, ref: ObjectRef, manifest: Mapping[str, Any
     if (group, kind) != resource.key:
         raise Invalid(f"{manifest.get('apiVersion')} {kind} was written to {ref}")
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
-    if resource.versions and version not in resource.versions[:1]:
-        raise Invalid(
-            f"{resource} is not served as {version}", hint=f"write {ref.group}/{resource.versions[0]}".lstrip("/")
-        )
+    if version != resource.versions[0]:
+        raise Invalid(f"{resource} is not served as {version}", hint=f"write {resource.api_version}")
     name = (manifest.get("metadata") or {}).get("name")
     if name != ref.name:
         raise Invalid(f"metadata.name {name!r} was written to {ref}")

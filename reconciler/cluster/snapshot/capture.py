@@ -121,7 +121,7 @@ def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     body = dict(item)
     metadata = body.get("metadata") or {}
     kind = {
-        "apiVersion": body.pop("apiVersion", "") or "/".join(filter(None, (resource.group, resource.versions[0]))),
+        "apiVersion": body.pop("apiVersion", "") or resource.api_version,
         "kind": resource.kind,
     }
     kept = _metadata(metadata)

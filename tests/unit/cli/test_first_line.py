@@ -17,7 +17,7 @@ from reconciler.cli import diff
 from reconciler.cli.application import application
 from reconciler.cluster.apply import InventoryParent, parent_manifest
 from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace
-from reconciler.model.remembered import records_of
+from reconciler.model.remembered import Inventory, records_of
 from reconciler.report.difference.difference import Difference
 from reconciler.wiring.posting import is_too_little
 from tests.unit.cli.two_folders import NOW, Document, Folders, node
@@ -282,7 +282,7 @@ def test_a_one_shot_buffer_that_was_filled_says_why_another_size_changes_nothing
     assert "More room: shop/web 4 → 10 chunks" in folders.diff(after, before=before).stdout
     filled = OneShot(filled="2026-11-21T08:00:00Z").on({"made": OneShotPlace(4, 8)})
     memory = records_of(ONE_SHOTS_KEY, {"u1": filled})
-    parent = parent_manifest(InventoryParent(), group_kinds=(), namespaces=("shop",), records=memory)
+    parent = parent_manifest(InventoryParent(), Inventory(records=memory, namespaces=("shop",)))
     folders.lists["configmaps"] = [dict(parent)]
     why = "CapacityBuffer/shop/web has been filled once and is not filled again, so that another size changes nothing"
     for output in ("text", "markdown", "html"):

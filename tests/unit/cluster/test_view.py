@@ -16,6 +16,7 @@ from reconciler.cluster.resources import (
 )
 from reconciler.cluster.view import ViewStore
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import Inventory
 from tests.unit.cluster.documents import Document, buffer, node, pod
 
 PARENT = InventoryParent("headroom-system", "headroom")
@@ -26,13 +27,6 @@ def test_json_text_and_plain_values_are_the_same() -> None:
     store = ViewStore()
     store.put(PODS, pod())
     assert store.put(PODS, msgspec.json.encode(pod())) is False
-
-
-def test_a_pod_that_finishes_leaves_the_view() -> None:
-    store = ViewStore()
-    store.put(PODS, pod())
-    assert store.put(PODS, pod(phase="Succeeded")) is True
-    assert store.view().pods == ()
 
 
 def test_what_a_list_leaves_out_is_gone() -> None:
@@ -148,7 +142,7 @@ def test_the_id_of_an_applyset_is_the_one_kubectl_reckons() -> None:
 
 def test_a_spoiled_memory_is_a_gap_and_not_forgotten() -> None:
     store = ViewStore(PARENT)
-    document = dict(parent_manifest(PARENT, group_kinds=[], namespaces=[], records={"done": ["x"]}))
+    document = dict(parent_manifest(PARENT, Inventory(records={"done": ["x"]})))
     store.put(CONFIG_MAPS, document)
     store.put(CONFIG_MAPS, document | {"data": {"memory.json": "{oops"}})
     view = store.view()

@@ -179,7 +179,7 @@ def test_a_request_and_a_suspension_are_seen_in_the_store_and_in_the_view(monkey
     changed = store.put(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     assert changed
     with monkeypatch.context() as patch:
-        patch.delattr("reconciler.cluster.view.inventory_of")
+        patch.delattr("reconciler.cluster.view.ViewStore._inventory")
         assert store.requested_at == "noon"
     inventory = store.view().inventory
     assert (inventory.requested_at, inventory.suspended) == ("noon", True)

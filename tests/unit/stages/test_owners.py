@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cluster.apply import InventoryParent, InventoryRecord, inventory_of, parent_manifest, records_of
+from reconciler.cluster.apply import InventoryParent, inventory_in, parent_manifest
 from reconciler.cycle import Cycle
 from reconciler.model.changes import Apply, Outcome
 from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.remembered import Inventory
 from reconciler.model.view import ClusterView
 from reconciler.settings.settings import InventorySettings, Settings
 from reconciler.stages.state import PassResult
@@ -32,13 +33,15 @@ class SeenBy:
 
     def view(self) -> ClusterView:
         view = self._cluster.view()
-        own = (ref for ref, live in view.objects.items() if labels(live.body).get(PART_OF_LABEL) == self._parent.id)
+        own = frozenset(
+            ref for ref, live in view.objects.items() if labels(live.body).get(PART_OF_LABEL) == self._parent.id
+        )
         there = self._cluster.get(self._parent.ref)
-        record = None
+        inventory = Inventory()
         if there is not None:
-            metadata, memory = there["metadata"], records_of(there.get("data") or {})
-            record = InventoryRecord(metadata["annotations"], memory, metadata["resourceVersion"])
-        return replace(view, inventory=inventory_of(own, record))
+            metadata = there["metadata"]
+            inventory = inventory_in(metadata["annotations"], there.get("data") or {}, metadata["resourceVersion"])
+        return replace(view, inventory=replace(inventory, members=own))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
@@ -169,7 +172,7 @@ def test_a_second_writer_of_the_inventory_loses_nothing() -> None:
     parent = InventoryParent()
 
     def write(memory: dict[str, Any], version: str = "") -> Outcome:
-        manifest = parent_manifest(parent, group_kinds=(), namespaces=(), records=memory, version=version)
+        manifest = parent_manifest(parent, Inventory(records=memory, version=version))
         return sandbox.write(Apply(parent.ref, manifest, force=True)).outcome
 
     sandbox.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headroom-system"}})

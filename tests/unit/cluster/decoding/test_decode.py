@@ -59,11 +59,6 @@ def test_expire_after(written: str | None, expected: timedelta | None) -> None:
     assert value(NODE_CLAIMS, document).expire_after == expected
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_finished_pod_counts_for_nothing(phase: str) -> None:
-    assert value(PODS, pod(phase=phase)) is None
-
-
 def test_a_pending_pod_may_be_gated() -> None:
     document = pod(node=None, phase="Pending")
     document["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
@@ -294,12 +289,6 @@ def test_a_number_where_a_text_belongs_names_the_object_and_the_field() -> None:
     assert decode(PODS, document).problem == (
         "Pod/shop/web-1 cannot be read: expected `str | null`, got `int` at spec.nodeName"
     )
-
-
-def test_a_quantity_that_is_none_names_the_container() -> None:
-    decoded = decode(PODS, pod(cpu="lots"))
-    assert decoded.value is None
-    assert decoded.problem == ("Pod/shop/web-1 cannot be read: resources of container main: 'lots' is not a quantity")
 
 
 def test_a_pod_that_asks_for_less_than_nothing_cannot_be_read() -> None:

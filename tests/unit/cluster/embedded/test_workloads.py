@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref
@@ -165,14 +164,3 @@ def test_a_node_claim_in_the_middle_of_its_life_goes_on(tmp_path: Path) -> None:
     cluster = PlayedCluster.from_snapshot(snapshot(tmp_path, nodeclaims=[launched]), clock, real_time=False)
     clock.advance(60)
     assert [node.name for node in cluster.view().nodes] == ["node-a"]
-
-
-def test_a_snapshot_that_cannot_be_read_says_which_file(tmp_path: Path) -> None:
-    (tmp_path / "pods.json").write_text("{")
-    with pytest.raises(Invalid, match=r"pods\.json"):
-        opened(tmp_path)
-    with pytest.raises(Invalid, match="there is no such snapshot"):
-        opened(tmp_path / "nowhere")
-    (tmp_path / "above" / "snapshot").mkdir(parents=True)
-    with pytest.raises(Invalid, match="no file of a snapshot is in this folder"):
-        opened(tmp_path / "above")
