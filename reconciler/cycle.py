@@ -33,6 +33,7 @@ from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.view import ClusterView, identity_of
 from reconciler.outlook import Outlook
 from reconciler.placement.cache import Cache
+from reconciler.plan.facts import Facts
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.consolidation import Consolidate, Vacate
@@ -40,7 +41,7 @@ from reconciler.stages.demand import FindDemand, Prepare
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import ApplyWrites, MakePlan, ProposeWrites, Render, UpcomingEdges
 from reconciler.stages.reading import FindInForce, ReadCluster, ReadManifests, ReadSource
-from reconciler.stages.state import Input, InputOrigin, Observation, PassResult, PassState, Rules, Stage, result_of
+from reconciler.stages.state import Input, InputOrigin, PassResult, PassState, Rules, Stage, result_of
 from reconciler.stages.surge import MakeFirm, Rehearse
 
 
@@ -106,13 +107,12 @@ class Cycle:
                 done = self._remembered(again.after(self._planning, self._progress))
         return result_of(done.state, done.timings, done.failure)
 
-    def observe(self) -> Observation:
-        """The reading stages alone. Raises what ends a pass."""
+    def observe(self) -> Facts:
+        """What is declared and what is there, before anything is planned. Raises what ends a pass."""
         done = self._set_aside.run(self._begun(None), self._reading)
         if done.failure is not None:
             raise done.failure
-        state = done.state
-        return Observation(state.effective, state.view, state.findings, state.local_budgets)
+        return done.state
 
     def run(self, trigger: str, *, tree: SourceTree | None = None, agreed: Plan | None = None) -> PassResult:
         """A whole pass. trigger: why it is made, in one word, for its events. tree: as for `plan`. agreed: what somebody has agreed to; if

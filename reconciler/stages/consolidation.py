@@ -30,13 +30,11 @@ from reconciler.plan.holding.consolidation import (
     Candidate,
     LeastPrices,
     Savings,
-    candidates,
-    pods_by_node,
-)
-from reconciler.plan.holding.vacating import (
     Vacancy,
+    candidates,
     closed_to_chunks,
     is_left_by_chunks,
+    pods_by_node,
     vacancies,
     with_starting_nodes,
 )

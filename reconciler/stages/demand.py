@@ -110,9 +110,9 @@ class Prepare:
 
     def _nodes(self, state: PassState, view: ClusterView, now: datetime, booked: Collection[str]) -> ChangingNodes:
         """booked: nodes that keep their chunks for a request."""
-        suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
+        suspended, only_suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
         leaving = leaving_bins(
-            view, state.effective.node_pools, now, kept=suspended.only.union(booked), spared=suspended.some
+            view, state.effective.node_pools, now, kept=only_suspended.union(booked), spared=suspended
         )
         departing = departures(view, now)
         under_way = [item for item in departing if item.is_under_way(now)]
@@ -121,15 +121,15 @@ class Prepare:
         evicts = any(pod.node_name is None for pod in view.pods) if departing else False
         going = {item.name for item in bins if item.is_going and evicts}
         kept_free = rooms(bins, (item for item in departing if item.node not in going), now)
-        waiting = briefly_not_ready(bins, now, self.rules.not_ready_grace, for_ever=suspended.only)
+        waiting, until = briefly_not_ready(bins, now, self.rules.not_ready_grace, for_ever=only_suspended)
         return ChangingNodes(
             leaving.names.union((item.node for item in under_way), kept_free),
-            waiting.names,
-            suspended.some,
+            waiting,
+            suspended,
             departing,
             leaving.findings,
             (
-                (waiting.until, "a node has not been ready for long enough"),
+                (until, "a node has not been ready for long enough"),
                 *((item.until, "chunks may come back to a node") for item in under_way),
                 (leaving.next_expiry, "a held node nears its expiry, and its chunks leave"),
             ),

@@ -11,14 +11,13 @@ from reconciler import ports
 from reconciler.cluster.apply import InventoryParent
 from reconciler.model.buffers import Dialect
 from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult
-from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.model.rules import PlacementRules
-from reconciler.model.schedules import PoolBudgets
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import BackOff, PlacementOptions, Problem
@@ -161,19 +160,6 @@ class PassResult(ports.PassResult):
         if self.plan is None:
             raise Waiting("the pass ended before there was a plan")
         return self.plan
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What is declared and what is there, before anything is planned. effective: the repository over the cluster.
-
-    local_budgets: of its NodePools whose budgets were compiled into UTC.
-    """
-
-    effective: Declared
-    view: ClusterView
-    findings: tuple[Finding, ...]
-    local_budgets: tuple[PoolBudgets, ...] = ()
 
 
 def result_of(state: PassState, timings: Mapping[str, float], failure: Failure | None) -> PassResult:

@@ -193,22 +193,16 @@ def _age(item: Bin) -> tuple[str, str]:
     return ("" if created is None else created.isoformat(), item.name)
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingNodes:
-    """names: of nodes whose chunks wait. until: when the first of them has waited long enough."""
-
-    names: frozenset[str] = frozenset()
-    until: datetime | None = None
-
-
 def briefly_not_ready(
     bins: Iterable[Bin], now: datetime, grace: timedelta, *, for_ever: frozenset[str] = frozenset()
-) -> WaitingNodes:
-    """now: by the cluster's clock. for_ever: names of nodes without a limit on the wait. A node that has never been ready is on its way,
-    and does not count here."""
+) -> tuple[frozenset[str], datetime | None]:
+    """The names of nodes whose chunks wait, and when the first of them has waited long enough. A node that has never been ready is on its
+    way, and does not count here.
+
+    now: by the cluster's clock. for_ever: names of nodes without a limit on the wait."""
     since = {item.name: at for item in bins if (at := _not_ready_since(item)) is not None}
     ends = {name: at + grace for name, at in since.items() if name not in for_ever and now < at + grace}
-    return WaitingNodes(frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None))
+    return frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None)
 
 
 def _not_ready_since(item: Bin) -> datetime | None:
@@ -218,23 +212,13 @@ def _not_ready_since(item: Bin) -> datetime | None:
     return None if item.is_going or item.is_on_its_way or node.unschedulable else node.ready_changed
 
 
-@dataclass(frozen=True, slots=True)
-class SuspendedBins:
-    """Names of nodes (of NodeClaims, where there is no node yet). some: nodes that hold such chunks; only: nodes that hold nothing else."""
-
-    some: frozenset[str] = frozenset()
-    only: frozenset[str] = frozenset()
-
-
-def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> SuspendedBins:
+def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of nodes (of NodeClaims, where there is no node yet): those that hold chunks of suspended buffers, and those that hold nothing
+    else."""
     names = {str(ref) for ref in suspended}
-    if not names:
-        return SuspendedBins()
-    held = {item.name: item.holders for item in view.machines if item.is_held}
-    return SuspendedBins(
-        frozenset(name for name, demands in held.items() if not names.isdisjoint(demands)),
-        frozenset(name for name, demands in held.items() if demands and demands <= names),
-    )
+    held = {item.name: item.holders for item in view.machines if item.is_held} if names else {}
+    some = frozenset(name for name, demands in held.items() if not names.isdisjoint(demands))
+    return some, frozenset(name for name in some if held[name] <= names)
 
 
 _BY_LABELS = "requirements"

@@ -14,7 +14,8 @@ from reconciler.model.errors import Transient, Waiting
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.stages.state import Observation, PassResult
+from reconciler.plan.facts import Facts
+from reconciler.stages.state import PassResult
 from tests.fakes.embedded import Sandbox, node_pool
 from tests.fakes.source import FakeSource
 
@@ -161,7 +162,7 @@ def test_of_a_file_with_an_error_it_is_said_which_commit_is_in_force() -> None:
     assert world.passes().required_plan.notes == ()
 
 
-WAYS: Mapping[str, Callable[[Cycle], PassResult | Observation]] = {
+WAYS: Mapping[str, Callable[[Cycle], PassResult | Facts]] = {
     "plan": lambda cycle: cycle.plan(settled=True),
     "run": lambda cycle: cycle.run("change"),
     "observe": Cycle.observe,
@@ -191,5 +192,5 @@ def test_the_cluster_is_asked_once_in_a_pass_also_if_it_cannot_be_read(
             WAYS[way](world.cycle)
     else:
         result = WAYS[way](world.cycle)
-        assert isinstance(result, Observation) or (result.failure is error and {"git", "view"} <= result.timings.keys())
+        assert isinstance(result, Facts) or (result.failure is error and {"git", "view"} <= result.timings.keys())
     assert asked == [way]
