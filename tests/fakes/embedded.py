@@ -203,12 +203,13 @@ def workload(
     }
 
 
-def buffer(name: str = "web", **spec: Any) -> Document:
+def buffer(name: str = "web", *, of: str = "web", **spec: Any) -> Document:
+    """of: the Deployment whose pods its chunks are like."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
         "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 3, **spec},
+        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": of}, "replicas": 3, **spec},
     }
 
 

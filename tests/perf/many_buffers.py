@@ -26,8 +26,8 @@ def seconds_of_a_pass(turns: int = TURNS, *, consolidate_after: str = "Never") -
     for number in range(WORKLOADS):
         sandbox.cluster.apply(workload(f"app-{number}", replicas=1, cpu="100m"))
     for number in range(BUFFERS):
-        target = {"apiGroup": "apps", "kind": "Deployment", "name": f"app-{number % WORKLOADS}"}
-        sandbox.cluster.apply(buffer(f"buffer-{number}", scalableRef=target, replicas=1, percentage=20))
+        of = f"app-{number % WORKLOADS}"
+        sandbox.cluster.apply(buffer(f"buffer-{number}", of=of, replicas=1, percentage=20))
     cycle = sandbox.new_cycle()
     for _ in range(4):
         cycle.run("warm-up")

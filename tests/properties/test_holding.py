@@ -34,8 +34,7 @@ def shop_of(chunks: int, pods: int) -> KeptCluster:
     shop.cluster.apply(workload(replicas=pods, cpu="1500m"))
     shop.cluster.apply(workload("small", replicas=0, cpu="300m"))
     shop.cluster.apply(buffer(replicas=chunks))
-    target = {"apiGroup": "apps", "kind": "Deployment", "name": "small"}
-    shop.keep(LONG, buffer("small", scalableRef=target, replicas=2))
+    shop.keep(LONG, buffer("small", of="small", replicas=2))
     return shop
 
 

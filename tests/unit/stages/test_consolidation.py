@@ -62,14 +62,14 @@ def test_a_node_stays_within_the_limits_of_its_node_pool(limits: dict[str, Any])
 
 def test_a_node_is_left_while_the_nodes_of_another_node_pool_are_on_their_way() -> None:
     shop = KeptCluster(instance_types=(SMALL, LARGE), delays=replace(DELAYS, register=timedelta(seconds=90)))
-    targets = {name: {"apiGroup": "apps", "kind": "Deployment", "name": name} for name in ("web", "other")}
-    for name, target in targets.items():
+    names = ("web", "other")
+    for name in names:
         shop.cluster.apply(node_pool(name, consolidate_after="60s"))
         shop.cluster.apply(workload(name, replicas=0, cpu="1500m", affinity=in_node_pool(name)))
-        shop.cluster.apply(buffer(name, replicas=5, scalableRef=target))
+        shop.cluster.apply(buffer(name, of=name, replicas=5))
     shop.keep(200)
-    for name, target in targets.items():
-        shop.cluster.apply(buffer(name, replicas=1, scalableRef=target))
+    for name in names:
+        shop.cluster.apply(buffer(name, of=name, replicas=1))
     shop.keep(30)
     assert len(shop.cluster.view().node_claims) == 4, "both have their smaller node on its way"
     shop.keep(120)
@@ -99,8 +99,7 @@ def test_dear_nodes_that_cannot_be_had_for_less_do_not_keep_others_from_their_tu
     shop.cluster.apply(workload(replicas=0, cpu="1500m", affinity=on_types("m-2x", "m-8x")))
     for kind in dear:
         shop.cluster.apply(workload(kind.name, replicas=0, cpu="1500m", affinity=on_types(kind.name)))
-        target = {"apiGroup": "apps", "kind": "Deployment", "name": kind.name}
-        shop.cluster.apply(buffer(kind.name, replicas=1, scalableRef=target))
+        shop.cluster.apply(buffer(kind.name, of=kind.name, replicas=1))
     shop.keep(30, buffer(replicas=5))
     assert types(shop) == ["m-8x", "x-8x", "y-8x", "z-8x"]
     shop.keep(3600, buffer(replicas=1), step=20)
@@ -118,7 +117,7 @@ def test_no_saving_is_promised_from_room_that_chunks_and_moved_pods_would_share(
     shop.keep(
         30,
         workload(cpu="950m"),
-        buffer(replicas=1, scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "small"}),
+        buffer(of="small", replicas=1),
         workload("small", replicas=0, cpu="600m"),
     )
     shop.cluster.scale(workload_ref("busy"), 1)

@@ -187,8 +187,7 @@ def two_pools(surge: str, *, hurried: bool = False) -> KeptCluster:
         shop.cluster.apply(node_pool(name, weight=weight))
     batch = workload("batch", replicas=0, cpu="1500m")
     batch["spec"]["template"]["spec"]["nodeSelector"] = {"karpenter.sh/nodepool": "batch"}
-    target = {"apiGroup": "apps", "kind": "Deployment", "name": "batch"}
-    for document in (workload("web", replicas=0, cpu="1500m"), batch, buffer("batch", replicas=1, scalableRef=target)):
+    for document in (workload("web", replicas=0, cpu="1500m"), batch, buffer("batch", of="batch", replicas=1)):
         shop.cluster.apply(document)
     if not hurried:
         shop.keep(60)
@@ -293,8 +292,7 @@ def test_spare_room_stays_where_it_is() -> None:
     shop.cluster.apply(node_pool(consolidate_after="30s"))
     for name, cpu, count in (("a", "950m", 2), ("b", "600m", 3)):
         shop.cluster.apply(workload(name, replicas=0, cpu=cpu))
-        target = {"apiGroup": "apps", "kind": "Deployment", "name": name}
-        shop.cluster.apply(buffer(name, replicas=count, scalableRef=target))
+        shop.cluster.apply(buffer(name, of=name, replicas=count))
     shop.keep(300)
     assert told(shop) == []
     assert shop.keep(900, step=5) == []

@@ -134,7 +134,6 @@ def test_no_new_chunk_comes_to_a_node_that_is_waited_for() -> None:
     name = shop.node_names()[0]
     shop.cluster.set_ready(name, ready=False)
     shop.cluster.apply(workload("small", replicas=0, cpu="100m"))
-    target = {"apiGroup": "apps", "kind": "Deployment", "name": "small"}
-    shop.keep(20, buffer("small", scalableRef=target, replicas=6))
+    shop.keep(20, buffer("small", of="small", replicas=6))
     held = {place.node: place.holdings for place in shop.passes[-1].plan.occupied}
     assert [holding.demand.name for holding in held[name]] == ["web"]

@@ -64,8 +64,7 @@ def test_those_of_many_node_pools_are_left_without_a_tick_where_spot_is_sold_too
     for name in names:
         shop.cluster.apply(node_pool(name, consolidate_after="15s"))
         shop.cluster.apply(workload(name, replicas=10, cpu="1500m", affinity=in_node_pool(name)))
-        target = {"apiGroup": "apps", "kind": "Deployment", "name": name}
-        shop.cluster.apply(buffer(name, replicas=3, scalableRef=target))
+        shop.cluster.apply(buffer(name, of=name, replicas=3))
     shop.keep(60)
     assert len(shop.node_names()) == 12
     for name in names:
