@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -47,23 +48,25 @@ class Lane:
     def is_constant(self) -> bool:
         return len(self.spans) == 1
 
-    def at(self, instant: datetime) -> int | None:
-        return next(span.value for span in reversed(self.spans) if span.start <= instant)
-
 
 @dataclass(frozen=True, slots=True)
-class LaneChange:
-    """One lane in two revisions; None if that revision has none, and `missing` says why. Equal lanes are not a change."""
+class LaneRow:
+    """What is shown of one object. sides: its lane alone, without a label, or `before` and `after`; words where a revision has no lane."""
 
-    before: Lane | None
-    after: Lane | None
-    missing: str = "absent"
+    group: str
+    name: str
+    sides: tuple[tuple[str, Lane | str], ...]
 
     @property
-    def either(self) -> Lane:
-        lane = self.after or self.before
-        assert lane is not None
-        return lane
+    def labelled(self) -> list[tuple[str, Lane | str]]:
+        """The sides with the labels that they have in a picture: the name stands above, once."""
+        (label, first), *others = self.sides
+        return [(f"{self.name}, {label}" if label else self.name, first), *others]
+
+    @property
+    def values(self) -> list[int]:
+        """All values of the sides, which share a scale."""
+        return [span.value or 0 for _, side in self.sides if isinstance(side, Lane) for span in side.spans]
 
 
 def lanes(timeline: CapacityTimeline) -> tuple[Lane, ...]:
@@ -91,39 +94,39 @@ def _lane_of(group: str, name: str, spans: Sequence[ValueSpan]) -> Lane:
     return Lane(group, name, tuple(joined(spans, lambda span: span.value)))
 
 
-def shared_out(groups: Sequence[str], most: int) -> list[int]:
-    """Which of many to show, as ascending indexes: the same number of each group, as far as it has that many."""
-    ranks: dict[str, int] = {}
-    rank_of = []
-    for group in groups:
-        rank_of.append(ranks.get(group, 0))
-        ranks[group] = rank_of[-1] + 1
-    return sorted(sorted(range(len(groups)), key=lambda index: (rank_of[index], index))[:most])
+def shared_out(rows: Sequence[LaneRow], most: int) -> list[LaneRow]:
+    """Which of many to show, in their order: as many of each group, as far as it has that many."""
+    ranks: Counter[str] = Counter()
+    places = []
+    for index, row in enumerate(rows):
+        places.append((ranks[row.group], index))
+        ranks[row.group] += 1
+    return [rows[index] for index in sorted(index for _, index in sorted(places)[:most])]
 
 
-def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneChange, ...]:
-    """Lanes that differ at some time of both timelines, or are in only one. In the head's order, removed ones last.
+def moving_rows(timeline: CapacityTimeline) -> list[LaneRow]:
+    """A row for each lane that changes."""
+    return [LaneRow(lane.group, lane.name, (("", lane),)) for lane in lanes(timeline) if not lane.is_constant]
+
+
+def changed_rows(base: CapacityTimeline, head: CapacityTimeline) -> list[LaneRow]:
+    """A row for each lane that differs at some time of both timelines, or is in only one. In the head's order, removed ones last.
 
     Budgets are not compared where one side alone has no node of the NodePool: 10% of no nodes is 0.
     """
     before = {(lane.group, lane.name): lane for lane in lanes(base)}
     after = {(lane.group, lane.name): lane for lane in lanes(head)}
     unready = {(ASKED, str(span.ref)) for side in (base, head) for span in side.demands if span.replicas is None}
-    changes = [
-        LaneChange(before.get(key), after.get(key), "not ready" if key in unready else "absent")
-        for key in (*after, *(key for key in before if key not in after))
-    ]
     idle = _without_nodes(base) ^ _without_nodes(head)
-    order = (ASKED, WORTH, ALLOWED)
     start, end = max(base.start, head.start), min(base.end, head.end)
-    differing = [
-        item
-        for item in changes
-        if item.before is None
-        or item.after is None
-        or ((item.either.group, item.either.name) not in idle and _differ(item.before, item.after, start, end))
-    ]
-    return tuple(sorted(differing, key=lambda item: order.index(item.either.group)))
+    rows = []
+    for key in dict.fromkeys((*after, *before)):
+        old, new = before.get(key), after.get(key)
+        if old is not None and new is not None and (key in idle or not _differ(old, new, start, end)):
+            continue
+        missing = "not ready" if key in unready else "absent"
+        rows.append(LaneRow(*key, (("before", old or missing), ("after", new or missing))))
+    return sorted(rows, key=lambda row: (ASKED, WORTH, ALLOWED).index(row.group))
 
 
 def _without_nodes(timeline: CapacityTimeline) -> set[tuple[str, str]]:
@@ -145,10 +148,6 @@ def _differ(before: Lane, after: Lane, start: datetime, end: datetime) -> bool:
         return [(max(span.start, start), span.value) for span in lane.spans if span.end > start and span.start < end]
 
     return worth(before) != worth(after)
-
-
-_Row = tuple[str, Lane | str]
-"""The label, and the lane to draw, or words if that revision has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,23 +177,18 @@ def timeline_chart(
     timeline: CapacityTimeline, *, zone: tzinfo, layout: Layout = DESK, present: Present | None = None
 ) -> str:
     """One SVG; "" when nothing changes in the span. present: drawn as a line, with what there was before it."""
-    moving = [[(lane.name, lane)] for lane in lanes(timeline) if not lane.is_constant]
-    return _chart("Capacity over the coming week", timeline, moving, zone, layout, present)
+    return _chart("Capacity over the coming week", timeline, moving_rows(timeline), zone, layout, present)
 
 
 def difference_chart(base: CapacityTimeline, head: CapacityTimeline, *, zone: tzinfo) -> str:
     """One SVG with each lane that differs, before and after; "" when none does."""
-    rows = [
-        [(f"{item.either.name}, before", item.before or item.missing), ("after", item.after or item.missing)]
-        for item in lane_changes(base, head)
-    ]
-    return _chart("Capacity over the coming week, before and after", head, rows, zone)
+    return _chart("Capacity over the coming week, before and after", head, changed_rows(base, head), zone)
 
 
 def _chart(
     title: str,
     timeline: CapacityTimeline,
-    rows: Sequence[Sequence[_Row]],
+    rows: Sequence[LaneRow],
     zone: tzinfo,
     layout: Layout = DESK,
     present: Present | None = None,
@@ -206,27 +200,20 @@ def _chart(
         drawing.text(12, 26, title, "head")
         drawing.text(layout.width - 12, 26, moment(timeline.start, zone), "soft small", anchor="end")
     axis = TimeAxis(timeline.start, timeline.end, zone, layout.left, layout.width - layout.left - 12)
-    groups: dict[str, list[Sequence[_Row]]] = {}
-    for row in (rows[index] for index in shared_out([_lane(row).group for row in rows], MOST_LANES)):
-        groups.setdefault(_lane(row).group, []).append(row)
     y = 46.0 if present is None else 8.0
-    for group, members in groups.items():
-        y = draw_group(drawing, axis, group, members, top=y, layout=layout, present=present)
+    for group, members in groupby(shared_out(rows, MOST_LANES), key=lambda row: row.group):
+        y = draw_group(drawing, axis, group, list(members), top=y, layout=layout, present=present)
     if len(rows) > MOST_LANES:
         drawing.text(12, y, f"… and {len(rows) - MOST_LANES:,} more", "soft small")
         y += 18
     return drawing.svg(y)
 
 
-def _lane(row: Sequence[_Row]) -> Lane:
-    return next(lane for _, lane in row if isinstance(lane, Lane))
-
-
 def draw_group(
     drawing: Drawing,
     axis: TimeAxis,
     group: str,
-    rows: Sequence[Sequence[_Row]],
+    rows: Sequence[LaneRow],
     *,
     top: float,
     layout: Layout,
@@ -237,16 +224,14 @@ def draw_group(
     height = _FLAT if group == ALLOWED else _TALL
     drawing.text(min(12, layout.left), top + 12, group, "strong")
     begins = top + (44 if layout.names_above else 26)
-    bottom = begins + sum(len(row) for row in rows) * (height + above)
+    bottom = begins + sum(len(row.sides) for row in rows) * (height + above)
     axis.draw(drawing, begins - 6, bottom)
-    values = [
-        span.value for row in rows for _, lane in row if isinstance(lane, Lane) for span in lane.spans if span.value
-    ]
+    values = [value for row in rows for value in row.values if value]
     y = begins
     room = layout.width - 16 if layout.names_above else layout.left - 24
-    has_room = all(width_of(name) <= room for row in rows for name, _ in row)
+    has_room = all(width_of(name) <= room for row in rows for name, _ in row.labelled)
     for row in rows:
-        for name, lane in row:
+        for name, lane in row.labelled:
             shown = fitting(name if has_room else _without_kind(name), room)
             if layout.names_above:
                 drawing.text(layout.left, y + 11, shown, "small", tooltip=name)
@@ -258,11 +243,10 @@ def draw_group(
             elif group == ALLOWED:
                 draw_allowed(drawing, axis, lane.spans, top=y + 1, height=height - 3, values=values)
             else:
-                # Before and after share a scale.
-                scale = [span.value or 0 for _, side in row if isinstance(side, Lane) for span in side.spans]
-                draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5, values=scale)
+                draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5, values=row.values)
                 if present is not None and present.there.get(name):
-                    _draw_there(drawing, axis, present.there[name], present.now, max((*scale, 1)), y + 1, height - 5)
+                    most = max((*row.values, 1))
+                    _draw_there(drawing, axis, present.there[name], present.now, most, y + 1, height - 5)
             if present is not None:  # not through a name above the lane
                 drawing.line(axis.x(present.now), y - 1, axis.x(present.now), y + height, "now")
             y += height
@@ -286,11 +270,11 @@ def _without_kind(name: str) -> str:
     return name.partition("/")[2] or name
 
 
-def described(rows: Sequence[Sequence[_Row]]) -> str:
+def described(rows: Sequence[LaneRow]) -> str:
     """The picture in words."""
     parts = []
     for row in rows[:MOST_LANES]:
-        for name, lane in row:
+        for name, lane in row.labelled:
             if isinstance(lane, str):
                 parts.append(f"{name}: {lane}")
             else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
-from typing import Any, TypeVar
 
 from reconciler.model.refs import abridged
 from reconciler.model.timelines import CapacityTimeline, FillPoint
@@ -21,17 +20,17 @@ from reconciler.report.timeline.chart import (
     DESK,
     PHONE,
     Lane,
-    LaneChange,
+    LaneRow,
     Present,
-    lane_changes,
+    changed_rows,
     lanes,
+    moving_rows,
     shared_out,
     timeline_chart,
 )
-from reconciler.report.words import local_zone, moment
+from reconciler.report.words import Row, local_zone, moment
 from reconciler.zone_data import time_zone
 
-T = TypeVar("T")
 BLOCKS = "▁▂▃▄▅▆▇█"
 CELLS = 6
 """Cells for each day."""
@@ -47,45 +46,32 @@ MOST_ROWS = 500
 """The most rows of the table. Nobody would read more."""
 
 
-def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
+def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> Row:
     """Rows for the templates: a line for each lane that changes, and constant values in words."""
-    every = lanes(timeline)
-    moving = [lane for lane in every if not lane.is_constant]
+    every, moving = lanes(timeline), moving_rows(timeline)
     of_them = f"{len(moving):,} of {len(every):,} change" if moving else "no change"
-    return {
-        **_week(f"The coming week: {of_them}", timeline, zone, "line's maximum"),
-        "count": len(every),
-        "lines": [_row(lane, timeline, zone) for lane in _shown(moving, [lane.group for lane in moving])],
-        "left": max(0, len(moving) - MOST_LANES),
-        "constant": _constant([lane for lane in every if lane.is_constant]),
-    }
+    week = _week(f"The coming week: {of_them}", moving, timeline, zone, "line's maximum")
+    return {**week, "count": len(every), "constant": _constant([lane for lane in every if lane.is_constant])}
 
 
-def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
+def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) -> Row:
     """The same for two revisions: only lanes that differ, with lines for before and after."""
-    changes = lane_changes(base, head)
+    changes = changed_rows(base, head)
     differ = f"{len(changes):,} differ{'s' if len(changes) == 1 else ''}"
-    return {
-        **_week(f"The coming week, before and after: {differ}", head, zone, "maximum of both lines"),
-        "count": len(changes),
-        "lines": [_change_row(item, head, zone) for item in _shown(changes, [item.either.group for item in changes])],
-        "left": max(0, len(changes) - MOST_LANES),
-        "constant": [],
-    }
+    week = _week(f"The coming week, before and after: {differ}", changes, head, zone, "maximum of both lines")
+    return {**week, "count": len(changes), "constant": []}
 
 
-def _week(title: str, timeline: CapacityTimeline, zone: tzinfo, highest: str) -> dict[str, Any]:
+def _week(title: str, rows: Sequence[LaneRow], timeline: CapacityTimeline, zone: tzinfo, highest: str) -> Row:
     """highest: what the highest block stands for."""
     return {
         "title": title,
         "heading": " ".join(name.ljust(CELLS) for name, _, _ in _days(timeline, zone)).rstrip(),
         "legend": LEGEND.format(highest),
         "zone": timeline.start.astimezone(zone).tzname() or "",
+        "lines": [_line(row, timeline, zone) for row in shared_out(rows, MOST_LANES)],
+        "left": max(0, len(rows) - MOST_LANES),
     }
-
-
-def _shown(items: Sequence[T], groups: Sequence[str]) -> list[T]:
-    return [items[index] for index in shared_out(groups, MOST_LANES)]
 
 
 def _constant(those: Sequence[Lane]) -> list[str]:
@@ -97,25 +83,16 @@ def _constant(those: Sequence[Lane]) -> list[str]:
     return lines
 
 
-def _row(lane: Lane, timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
-    return {
-        "name": lane.name,
-        "blocks": [("", _blocks(lane, timeline, zone, _most([lane])))],
-        "words": f"now {number_of(lane.now)}; {_change_words(lane, zone)}",
-    }
-
-
-def _change_row(item: LaneChange, timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
-    sides = [("before", item.before), ("after", item.after)]
-    most = _most([lane for _, lane in sides if lane is not None])
-    words = " → ".join(item.missing if lane is None else _range_words(lane) for _, lane in sides)
-    return {
-        "name": item.either.name,
-        "blocks": [
-            (name, item.missing if lane is None else _blocks(lane, timeline, zone, most)) for name, lane in sides
-        ],
-        "words": words,
-    }
+def _line(row: LaneRow, timeline: CapacityTimeline, zone: tzinfo) -> Row:
+    most = max(row.values, default=0)
+    blocks = [
+        (label, side if isinstance(side, str) else _blocks(side, timeline, zone, most)) for label, side in row.sides
+    ]
+    words = " → ".join(side if isinstance(side, str) else _range_words(side) for _, side in row.sides)
+    alone = row.sides[0][1]
+    if len(row.sides) == 1 and isinstance(alone, Lane):
+        words = f"now {number_of(alone.now)}; {_change_words(alone, zone)}"
+    return {"name": row.name, "blocks": blocks, "words": words}
 
 
 def _range_words(lane: Lane) -> str:
@@ -128,10 +105,6 @@ def _change_words(lane: Lane, zone: tzinfo) -> str:
     changes = [f"{number_of(span.value)} from {instant_words(span.start, zone)}" for span in lane.spans[1:]]
     left = len(changes) - MOST_CHANGES
     return ", ".join(changes[:MOST_CHANGES]) + (f", and {left:,} more changes" if left > 0 else "")
-
-
-def _most(those: Sequence[Lane]) -> int:
-    return max((span.value or 0 for lane in those for span in lane.spans), default=0)
 
 
 def _days(timeline: CapacityTimeline, zone: tzinfo) -> list[tuple[str, datetime, datetime]]:
@@ -167,7 +140,7 @@ def _block(lane: Lane, timeline: CapacityTimeline, begins: datetime, step: timed
 
 def timeline_page(
     timeline: CapacityTimeline, now: datetime, *, there: Mapping[str, Sequence[FillPoint]], zone: tzinfo | None = None
-) -> dict[str, Any]:
+) -> Row:
     """The picture shows what changes in the week; the table everything, with its value now and next.
 
     there: by buffer and static NodePool (`CapacityBuffer/shop/web`), how many chunks or nodes there were, the oldest point first. zone: for
@@ -192,7 +165,7 @@ def timeline_page(
     }
 
 
-def _lane_row(lane: Lane, now: datetime, there: Sequence[FillPoint], zone: str) -> dict[str, Any]:
+def _lane_row(lane: Lane, now: datetime, there: Sequence[FillPoint], zone: str) -> Row:
     """zone: a schedule's own, in which its next time is told too."""
     following = next((span for span in lane.spans if span.start > now), None)
     present = next(span for span in reversed(lane.spans) if span.start <= now)

@@ -25,7 +25,7 @@ from reconciler.report.drawing import width_of
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import plan_page
 from reconciler.report.schedules.page import schedule_chart, schedule_page
-from reconciler.report.timeline.chart import difference_chart, lane_changes, shared_out, timeline_chart
+from reconciler.report.timeline.chart import LaneRow, changed_rows, difference_chart, shared_out, timeline_chart
 from reconciler.report.timeline.rows import change_rows, timeline_page, week_rows
 from tests.plans import full_plan
 from tests.timelines import END, NOW, WORKDAYS, budget_span, capacity, proposal, schedule_timeline
@@ -189,19 +189,16 @@ def test_a_name_cannot_change_the_picture() -> None:
 
 
 def test_only_what_differs_is_before_and_after() -> None:
-    changes = lane_changes(capacity(), capacity(peak=4))
-    assert [item.either.name for item in changes] == ["CapacityBuffer/shop/web"]
+    assert [row.name for row in changed_rows(capacity(), capacity(peak=4))] == ["CapacityBuffer/shop/web"]
     without = replace(capacity(), demands=())
-    (cart, web) = lane_changes(capacity(), without)
-    assert (cart.after, web.after) == (None, None)
     assert [row["words"] for row in change_rows(capacity(), without, UTC)["lines"]] == ["5 → absent", "0 to 9 → absent"]
 
 
 def test_where_there_are_too_many_every_group_is_shown() -> None:
     groups = ["asked"] * 20 + ["worth"] * 2 + ["allowed"] * 9
-    shown = [groups[index] for index in shared_out(groups, 10)]
-    assert shown == ["asked"] * 4 + ["worth"] * 2 + ["allowed"] * 4
-    assert shared_out(groups, 100) == list(range(31))
+    rows = [LaneRow(group, str(number), ()) for number, group in enumerate(groups)]
+    assert [row.group for row in shared_out(rows, 10)] == ["asked"] * 4 + ["worth"] * 2 + ["allowed"] * 4
+    assert shared_out(rows, 100) == rows
 
 
 def test_of_a_year_the_first_weeks_are_drawn_and_the_rest_is_counted() -> None:

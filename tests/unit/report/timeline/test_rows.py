@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 
 from reconciler.model.timelines import CapacityTimeline, DemandSpan
-from reconciler.report.timeline.chart import lane_changes
+from reconciler.report.timeline.chart import changed_rows
 from reconciler.report.timeline.rows import week_rows
 from tests.timelines import END, NOW, budget_span, capacity
 
@@ -63,7 +63,7 @@ def later(timeline: CapacityTimeline, by: timedelta) -> CapacityTimeline:
 
 def test_a_later_beginning_alone_is_no_difference() -> None:
     base = CapacityTimeline(NOW, END, demands=capacity().demands)
-    assert lane_changes(base, later(base, timedelta(seconds=1))) == ()
+    assert changed_rows(base, later(base, timedelta(seconds=1))) == []
     head = CapacityTimeline(NOW, END, demands=capacity(peak=4).demands)
-    changes = lane_changes(base, later(head, timedelta(seconds=1)))
-    assert [item.either.name for item in changes] == ["CapacityBuffer/shop/web"]
+    changes = changed_rows(base, later(head, timedelta(seconds=1)))
+    assert [row.name for row in changes] == ["CapacityBuffer/shop/web"]
