@@ -15,6 +15,7 @@ from reconciler import __version__
 from reconciler.manifests.crds import crds, to_yaml
 from reconciler.settings.load import load_settings, variable_of
 from reconciler.telemetry.metrics import Metrics
+from tests.goldens import check
 from tests.programs import program
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
@@ -23,12 +24,7 @@ DEFINITIONS = {definition["metadata"]["name"]: definition for definition in crds
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_the_shipped_definition_is_what_the_command_prints(name: str) -> None:
-    """Renew with HEADROOM_GOLDEN=write."""
-    path = CONFIG / "crd" / f"{name}.yaml"
-    text = to_yaml(DEFINITIONS[name])
-    if os.environ.get("HEADROOM_GOLDEN") == "write":
-        path.write_text(text)
-    assert path.read_text() == text
+    check(CONFIG / "crd" / f"{name}.yaml", to_yaml(DEFINITIONS[name]))
 
 
 def test_no_other_definition_is_shipped() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import headroom_command
+from tests.goldens import check
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples-repo"
@@ -34,10 +35,7 @@ def test_the_plan_is_the_one_beside_it(cluster: str, output: str, ending: str) -
     where = (f"--path=clusters/{cluster}", f"--cluster=snapshot:snapshots/{cluster}")
     done = headroom("plan", *where, NOW, "--output", output)
     assert done.returncode == 1, done.stderr
-    expected = EXAMPLES / "expected" / f"{cluster}.{ending}"
-    if os.environ.get("HEADROOM_GOLDEN") == "write":
-        expected.write_text(done.stdout)
-    assert done.stdout == expected.read_text()
+    check(EXAMPLES / "expected" / f"{cluster}.{ending}", done.stdout)
 
 
 def test_explain_says_where_the_chunks_are() -> None:

@@ -7,7 +7,6 @@ numbers and units, and does one know what to do?
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -19,8 +18,8 @@ from click.testing import CliRunner
 
 from reconciler.cli.application import application
 from tests.examples.unplaceable import cases, write_snapshot
+from tests.goldens import GOLDEN, check
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "unplaceable.txt"
 NODE_REASONS = frozenset(
     {"node not available", "node labels", "node taints", "node too small", "node full", "host port taken", "topology"}
 )
@@ -53,9 +52,7 @@ def sentences(name: str) -> list[str]:
 
 def test_every_sentence_is_the_one_in_the_golden_file() -> None:
     text = "\n".join(line for name in cases() for line in (name, *sentences(name), ""))
-    if os.environ.get("HEADROOM_GOLDEN") == "write":
-        GOLDEN.write_text(text, encoding="utf-8")
-    assert text == GOLDEN.read_text(encoding="utf-8")
+    check(GOLDEN / "unplaceable.txt", text)
 
 
 @pytest.mark.parametrize("name", cases())

@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.files import packaged_texts
 from reconciler.model.changes import Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.ports import PassResult
-from reconciler.render.environment import Templates
-from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.schedules.page import BrokenDocument, schedule_page
+from reconciler.wiring.posting import rendered_page
 from tests.browser import Browser
 from tests.controlplane.waiting import eventually
 from tests.page_worlds import COMMIT, World, empty, healthy, large_pass, sick
@@ -183,9 +181,7 @@ CLOCK_STANDS_STILL = "performance.now = () => 0;"
 
 def seen_after(browser: Browser, tmp_path: Path, script: str, page: dict[str, Any] | None = None) -> str:
     """The page as it stands after a script has acted for a person, without its own code and editor."""
-    templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
-    rows = page or schedule_page([schedule_timeline(proposal())], now=NOW)
-    text = templates.render("schedule.html.j2", rows)
+    text = rendered_page("schedule.html.j2", page or schedule_page([schedule_timeline(proposal())], now=NOW))
     path = tmp_path / "schedule.html"
     path.write_text(text.replace("</body>", f"<script>{CLOCK_STANDS_STILL}{script}</script></body>"))
     body = re.sub(r"<(script|style|noscript|textarea)\b.*?</\1>", "", browser.page(path), flags=re.DOTALL)

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
 from tests import headroom_command
+from tests.goldens import check
 
 ROOT = Path(__file__).resolve().parents[3]
 PICTURES = ROOT / "docs" / "pictures"
@@ -33,15 +34,13 @@ def printed(*words: str) -> str:
     return done.stdout
 
 
-def check(name: str, picture: str) -> None:
+def check_picture(name: str, picture: str) -> None:
     ET.fromstring(picture)
-    if os.environ.get("HEADROOM_GOLDEN") == "write":
-        (PICTURES / name).write_text(picture)
-    assert picture == (PICTURES / name).read_text()
+    check(PICTURES / name, picture)
 
 
 def test_the_picture_of_the_proposals_schedule() -> None:
-    check("schedule.svg", printed("schedule", PROPOSAL, "--span", "month", "--now", MONDAY, "--output", "svg"))
+    check_picture("schedule.svg", printed("schedule", PROPOSAL, "--span", "month", "--now", MONDAY, "--output", "svg"))
 
 
 def test_the_picture_of_the_examples_week() -> None:
@@ -51,7 +50,7 @@ def test_the_picture_of_the_examples_week() -> None:
     done = headroom_command.headroom(*words, "--output", "html", folder=EXAMPLES, environment=environment)
     assert done.returncode == 1, done.stderr
     (picture,) = re.findall(r"<svg.*</svg>\n", done.stdout, re.DOTALL)
-    check("week.svg", picture)
+    check_picture("week.svg", picture)
 
 
 def test_the_page_needs_nothing_from_outside() -> None:

@@ -1,15 +1,12 @@
-"""Plans in every form, held to golden files. Renew them with HEADROOM_GOLDEN=write, and read the difference."""
+"""Plans in every form, held to golden files."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 
-from reconciler.files import packaged_texts
 from reconciler.model.changes import (
     Action,
     ChangeSet,
@@ -29,12 +26,11 @@ from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Cause, Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
-from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.page import difference_page
-from reconciler.report.escaping import PAGE_FILTERS, page_value, to_json
+from reconciler.report.escaping import to_json
 from reconciler.report.explanation import explanation, explanation_document, explanation_text
 from reconciler.report.findings import sarif_document
 from reconciler.report.plan.document import plan_document
@@ -42,24 +38,13 @@ from reconciler.report.plan.page import applied_words, pass_text, plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.report.plan.words import domain_lines, summary
 from reconciler.report.words import moment
+from reconciler.wiring.posting import rendered_page
 from tests.builders import buffer_ref, demand
 from tests.fakes.passes import wrote
+from tests.goldens import GOLDEN, check
 from tests.plans import NOW, full_documents, full_plan, planned
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 BERLIN = timezone(timedelta(hours=1), "CET")
-
-
-@pytest.fixture
-def templates() -> Templates:
-    return Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
-
-
-def check(name: str, text: str) -> None:
-    golden = GOLDEN / name
-    if os.environ.get("HEADROOM_GOLDEN") == "write":
-        golden.write_text(text)
-    assert text == golden.read_text()
 
 
 def empty_plan() -> Plan:
@@ -67,13 +52,13 @@ def empty_plan() -> Plan:
 
 
 @pytest.mark.parametrize("name", ["full", "empty"])
-def test_plan_in_every_form(name: str, templates: Templates) -> None:
+def test_plan_in_every_form(name: str) -> None:
     plan = {"full": full_plan, "empty": empty_plan}[name]()
-    check(f"plan-{name}.txt", page_text(plan_page(plan, cluster="production", zone=BERLIN)))
-    check(f"plan-{name}.json", to_json(plan_document(plan)))
+    check(GOLDEN / f"plan-{name}.txt", page_text(plan_page(plan, cluster="production", zone=BERLIN)))
+    check(GOLDEN / f"plan-{name}.json", to_json(plan_document(plan)))
     page = plan_page(plan, cluster="production", zone=BERLIN)
-    check(f"plan-{name}.md", templates.render("report.md.j2", page.values))
-    check(f"plan-{name}.html", templates.render("report.html.j2", page.values))
+    check(GOLDEN / f"plan-{name}.md", rendered_page("report.md.j2", page))
+    check(GOLDEN / f"plan-{name}.html", rendered_page("report.html.j2", page))
 
 
 def test_what_has_errors_is_declared() -> None:
@@ -84,7 +69,7 @@ def test_what_has_errors_is_declared() -> None:
     assert "as declared" not in text
 
 
-def test_difference_in_every_form(templates: Templates) -> None:
+def test_difference_in_every_form() -> None:
     web, pools = buffer_ref("web"), {"general": PoolCost(3, 1.2), "spare": PoolCost(1, 0.1)}
     few = SteadyState(0.4, 1, pools={"general": PoolCost(1, 0.4)}, demands={web: DemandCost(Service(1, 1), 0.4)})
     many = SteadyState(1.3, 4, pools=pools, demands={web: DemandCost(Service(3, 3), 1.2)})
@@ -108,12 +93,12 @@ def test_difference_in_every_form(templates: Templates) -> None:
     )
     change = difference(empty_plan(), full_plan(), details)
     change = replace(change, failed_gates=Gates(max_monthly_increase=100, max_new_nodes=2).failures(change, BERLIN))
-    check("diff.txt", page_text(difference_page(change, cluster="production", zone=BERLIN)))
-    check("diff.json", to_json(difference_document(change)))
+    check(GOLDEN / "diff.txt", page_text(difference_page(change, cluster="production", zone=BERLIN)))
+    check(GOLDEN / "diff.json", to_json(difference_document(change)))
     page = difference_page(change, cluster="production", zone=BERLIN)
-    check("diff.md", templates.render("report.md.j2", page.values))
-    check("diff.html", templates.render("report.html.j2", page.values))
-    check("diff.sarif", to_json(sarif_document(change.new_findings)))
+    check(GOLDEN / "diff.md", rendered_page("report.md.j2", page))
+    check(GOLDEN / "diff.html", rendered_page("report.html.j2", page))
+    check(GOLDEN / "diff.sarif", to_json(sarif_document(change.new_findings)))
 
 
 def test_a_plan_does_not_differ_from_itself() -> None:

@@ -1,12 +1,10 @@
-"""Charts and pages of time, held to golden files (HEADROOM_GOLDEN=write renews them; look at them in a browser before)."""
+"""Charts and pages of time, held to golden files."""
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from datetime import UTC, timedelta
-from pathlib import Path
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
 
@@ -14,38 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.files import packaged_texts
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Behavior, TimePattern
 from reconciler.model.timelines import CapacityTimeline, FillPoint
-from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.drawing import width_of
-from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import plan_page
 from reconciler.report.schedules.page import schedule_chart, schedule_page
 from reconciler.report.timeline.chart import LaneRow, changed_rows, difference_chart, shared_out, timeline_chart
 from reconciler.report.timeline.rows import change_rows, timeline_page, week_rows
+from reconciler.wiring.posting import rendered_page
+from tests.goldens import GOLDEN, check
 from tests.plans import full_plan
 from tests.timelines import END, NOW, WORKDAYS, budget_span, capacity, proposal, schedule_timeline
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 BERLIN = ZoneInfo("Europe/Berlin")
 LATER = NOW + timedelta(hours=11)
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture
-def templates() -> Templates:
-    return Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
-
-
-def check(name: str, text: str) -> None:
-    golden = GOLDEN / name
-    if os.environ.get("HEADROOM_GOLDEN") == "write":
-        golden.write_text(text)
-    assert text == golden.read_text()
 
 
 def without_code(page: str) -> str:
@@ -63,26 +47,26 @@ def charts() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["schedule.svg", "week.svg", "week-difference.svg"])
 def test_a_chart(name: str) -> None:
-    check(name, charts()[name])
+    check(GOLDEN / name, charts()[name])
 
 
-def test_pages(templates: Templates) -> None:
+def test_pages() -> None:
     finding = Finding("overlapping-behaviors", Severity.WARNING, "two <overlap>", ref=proposal().ref)
     page = schedule_page([schedule_timeline(proposal())], now=NOW, findings=[finding], zone=BERLIN)
-    check("schedule.html", without_code(templates.render("schedule.html.j2", page)))
+    check(GOLDEN / "schedule.html", without_code(rendered_page("schedule.html.j2", page)))
     there = {"CapacityBuffer/shop/web": (FillPoint(NOW, 8, 2), FillPoint(LATER, 8, 6))}
     page = timeline_page(capacity(), LATER, there=there, zone=BERLIN)
     frame = {"root": "", "cluster": "shop", "version": "1.2.3", "dashboard": "", "above": False}
-    check("timeline.html", without_code(templates.render("timeline.html.j2", {**page, **frame})))
+    check(GOLDEN / "timeline.html", without_code(rendered_page("timeline.html.j2", {**page, **frame})))
 
 
-def test_the_week_in_a_pull_request(templates: Templates) -> None:
+def test_the_week_in_a_pull_request() -> None:
     page = plan_page(full_plan(), cluster="production", timeline=capacity(), zone=BERLIN)
-    check("plan-week.md", templates.render("report.md.j2", page.values))
+    check(GOLDEN / "plan-week.md", rendered_page("report.md.j2", page))
     change = difference(full_plan(), full_plan())
     pair = (capacity(), capacity(peak=4, weekend=0))
     page = difference_page(change, cluster="production", timelines=pair, zone=BERLIN)
-    check("diff-week.md", templates.render("report.md.j2", page.values))
+    check(GOLDEN / "diff-week.md", rendered_page("report.md.j2", page))
 
 
 def texts(chart: str) -> list[ET.Element]:
