@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.cycle import Cycle
-from reconciler.manifests.repository.reading import read_rendered
 from reconciler.manifests.repository.validate import refused
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import REMOVALS_TRAILER, DeclaredManifest, SourceTree, located
@@ -123,7 +122,7 @@ def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...
     """Changes of NodePools and placeholders that come from other templates."""
     if base.templates is None or head.templates is None:
         return ()
-    pairs = rendered_pairs(base.templates, head.templates, head.written, read_rendered)
+    pairs = rendered_pairs(base.templates, head.templates, head.written)
     return document_changes(pairs, "rendered by another template")
 
 

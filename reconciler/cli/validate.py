@@ -92,12 +92,11 @@ def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[
         return ()
     from reconciler.cli.options import Progress
     from reconciler.files import packaged_texts
-    from reconciler.manifests.repository.reading import read_rendered
     from reconciler.render.check import findings_of_files
 
     with Progress() as progress:
         progress("templates")
-        return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
+        return findings_of_files(files, packaged_texts("templates", suffix=".j2"), declared.manifests)
 
 
 def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, ...]]:

@@ -25,7 +25,6 @@ from reconciler.render.templates import SUFFIX, DocumentTemplates, RenderProcess
 from reconciler.render.writes import (
     NODE_CLAIM_TEMPLATE,
     NODE_POOL_TEMPLATE,
-    ReadDocument,
     node_claim_document,
     node_pool_document,
 )
@@ -36,7 +35,6 @@ RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE)
 def findings_of_files(
     files: Mapping[str, bytes],
     packaged: Mapping[str, str],
-    read_document: ReadDocument,
     manifests: Iterable[DeclaredManifest],
 ) -> tuple[Finding, ...]:
     """Findings for files without settings. Templates come from every folder called `templates`, and are rendered with the
@@ -56,7 +54,7 @@ def findings_of_files(
                 for manifest in declared
                 if manifest.position.file.startswith(beside)
             ]
-            findings += checked_templates(templates, read_document, changes=changes).findings
+            findings += checked_templates(templates, changes=changes).findings
     finally:
         process.close()
     strays = [path for path in paths if _templates_folder(path) is None]
@@ -77,14 +75,11 @@ class CheckedTemplates:
     unrendered: Mapping[ObjectRef, Invalid] = field(default_factory=dict)
 
 
-def checked_for_plan(
-    plan: Plan, templates: DocumentTemplates, read_document: ReadDocument, node_pools: Iterable[NodePool]
-) -> CheckedTemplates:
+def checked_for_plan(plan: Plan, templates: DocumentTemplates, node_pools: Iterable[NodePool]) -> CheckedTemplates:
     """Findings from rendering the plan's objects too."""
     pools = {pool.name: pool for pool in node_pools}
     return checked_templates(
         templates,
-        read_document,
         creations=[(creation, pools[creation.planned.node_pool]) for creation in plan.node_claims.create],
         changes=[
             change for change in plan.objects if change.ref.kind == "NodePool" and change.action is not Action.DELETE
@@ -94,7 +89,6 @@ def checked_for_plan(
 
 def checked_templates(
     templates: DocumentTemplates,
-    read_document: ReadDocument,
     *,
     creations: Iterable[tuple[NodeClaimCreation, NodePool]] = (),
     changes: Iterable[ObjectChange] = (),
@@ -105,7 +99,7 @@ def checked_templates(
         return CheckedTemplates(strays)
     failures: list[tuple[Invalid, str]] = []
     unrendered: dict[ObjectRef, Invalid] = {}
-    for name, ref, render in _renderings(templates, read_document, creations, changes):
+    for name, ref, render in _renderings(templates, creations, changes):
         try:
             render()
         except Invalid as failure:
@@ -124,7 +118,6 @@ def checked_templates(
 
 def _renderings(
     templates: DocumentTemplates,
-    read_document: ReadDocument,
     creations: Iterable[tuple[NodeClaimCreation, NodePool]],
     changes: Iterable[ObjectChange],
 ) -> Iterator[tuple[str, ObjectRef | None, Callable[[], Manifest]]]:
@@ -132,16 +125,16 @@ def _renderings(
     claim, pool = NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
     if claim in templates.own:
         for example in representative_creations():
-            yield claim, None, partial(node_claim_document, templates, *example, read_document)
+            yield claim, None, partial(node_claim_document, templates, *example)
         for creation, parent in creations:
             ref = node_claim_ref(creation.name)
-            yield claim, ref, partial(node_claim_document, templates, creation, parent, read_document)
+            yield claim, ref, partial(node_claim_document, templates, creation, parent)
     if pool in templates.own:
         for made_up in representative_changes():
-            yield pool, None, partial(node_pool_document, templates, made_up, read_document)
+            yield pool, None, partial(node_pool_document, templates, made_up)
         for change in changes:
             if change.ref.kind == "NodePool":
-                yield pool, change.ref, partial(node_pool_document, templates, change, read_document)
+                yield pool, change.ref, partial(node_pool_document, templates, change)
 
 
 def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Finding:
@@ -245,19 +238,18 @@ def rendered_pairs(
     before: DocumentTemplates,
     after: DocumentTemplates,
     manifests: Iterable[DeclaredManifest],
-    read_document: ReadDocument,
 ) -> Iterator[tuple[ObjectRef, Manifest, Manifest]]:
     """NodePools of both revisions, and a placeholder, as each side renders them. What cannot be rendered is already a finding."""
     if before.own == after.own:
         return
     creation, pool = representative_creations()[0]
     renderings: list[tuple[ObjectRef, Callable[[DocumentTemplates], Manifest]]] = [
-        (ANY_NODE_CLAIM, lambda templates: node_claim_document(templates, creation, pool, read_document)),
+        (ANY_NODE_CLAIM, lambda templates: node_claim_document(templates, creation, pool)),
     ]
     for item in manifests:
         if item.ref.kind == "NodePool":
             change = ObjectChange(item.ref, Action.UPDATE, manifest=item.manifest)
-            renderings.append((item.ref, partial(node_pool_document, change=change, read_document=read_document)))
+            renderings.append((item.ref, partial(node_pool_document, change=change)))
     for ref, render in renderings:
         with suppress(Invalid):
             yield ref, render(before), render(after)

@@ -5,10 +5,11 @@ Templates get plain values, so that a template cannot reach code. docs/templates
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.changes import (
     Action,
     Annotate,
@@ -57,9 +58,6 @@ from reconciler.render.templates import DocumentTemplates
 NODE_CLAIM_TEMPLATE = "nodeclaim.yaml.j2"
 NODE_POOL_TEMPLATE = "nodepool.yaml.j2"
 
-ReadDocument = Callable[[str, str, Manifest], Manifest]
-"""(name for messages, rendered text, what was rendered) → the validated manifest; raises `Invalid`."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
@@ -75,7 +73,6 @@ def render_writes(
     view: ClusterView,
     node_pools: Mapping[str, NodePool],
     templates: DocumentTemplates,
-    read_document: ReadDocument,
 ) -> Rendered:
     """Every write of the plan, in order: objects, new nodes, holds, releases, deletions."""
     writes: list[Write] = []
@@ -85,7 +82,7 @@ def render_writes(
     }
     for change in plan.objects:
         try:
-            writes.append(_object_write(change, view, templates, read_document))
+            writes.append(_object_write(change, view, templates))
         except Invalid as error:
             failures.append(_failure(Apply(change.ref, change.manifest or {}, change.reason), error))
     for creation in plan.node_claims.create:
@@ -96,7 +93,7 @@ def render_writes(
             failures.append(WriteResult(Apply(ref, {}, creation.reason), Outcome.SKIPPED, waiting))
             continue
         try:
-            manifest = node_claim_document(templates, creation, pool, read_document)
+            manifest = node_claim_document(templates, creation, pool)
         except Invalid as error:
             failures.append(_failure(Apply(ref, {}, creation.reason), error))
             continue
@@ -148,9 +145,7 @@ def _waits_for_request(creation: NodeClaimCreation, view: ClusterView) -> str:
     return "" if request is None else f"waits until {request} is applied"
 
 
-def _object_write(
-    change: ObjectChange, view: ClusterView, templates: DocumentTemplates, read_document: ReadDocument
-) -> Write:
+def _object_write(change: ObjectChange, view: ClusterView, templates: DocumentTemplates) -> Write:
     if change.action is Action.DELETE:
         live = view.objects.get(change.ref)
         uid = "" if live is None else live.uid
@@ -159,36 +154,34 @@ def _object_write(
         return Annotate(change.ref, tuple((CLAIM_ANNOTATION, field.after) for field in change.changes), change.reason)
     manifest = change.manifest
     if change.ref.kind == "NodePool":
-        manifest = node_pool_document(templates, change, read_document)
+        manifest = node_pool_document(templates, change)
     annotations = manifest.get("metadata", {}).get("annotations") or {}
     return Apply(
         change.ref, manifest, change.reason, force=change.force or annotations.get(MODE_ANNOTATION) == "Override"
     )
 
 
-def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
+def node_pool_document(templates: DocumentTemplates, change: ObjectChange) -> Manifest:
     """The NodePool from its template. Raises `Invalid`, also if the template wrote another object than the declared one."""
     declared = change.manifest or {}
     text = templates.render(NODE_POOL_TEMPLATE, {"manifest": declared, "action": str(change.action)})
-    manifest = _read(read_document, change.ref, text, declared)
+    manifest = _read(change.ref, text, declared)
     check_node_pool(change.ref, declared, manifest)
     return manifest
 
 
-def node_claim_document(
-    templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool, read_document: ReadDocument
-) -> Manifest:
+def node_claim_document(templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool) -> Manifest:
     """The NodeClaim from its template. Raises `Invalid`, also if the template wrote another node than the planned one."""
     ref, context = node_claim_ref(creation.name), node_claim_context(creation, pool)
-    manifest = _read(read_document, ref, templates.render(NODE_CLAIM_TEMPLATE, context))
+    manifest = _read(ref, templates.render(NODE_CLAIM_TEMPLATE, context))
     check_node_claim(ref, context, manifest)
     return manifest
 
 
-def _read(read_document: ReadDocument, ref: ObjectRef, text: str, declared: Manifest | None = None) -> Manifest:
+def _read(ref: ObjectRef, text: str, declared: Manifest | None = None) -> Manifest:
     """Reads a template's output, which may be anything. Whatever goes wrong is a failure of this document alone."""
     try:
-        return read_document(str(ref), text, declared or {})
+        return read_rendered(str(ref), text, declared)
     except Failure:
         raise
     except Exception as error:

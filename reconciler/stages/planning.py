@@ -18,7 +18,6 @@ from reconciler.cluster.apply import InventoryParent, carry_out
 from reconciler.demand.schedules import NextEdges
 from reconciler.manifests.crds import to_yaml
 from reconciler.manifests.local_budgets import next_renewal
-from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange, Outcome, WriteResult
 from reconciler.model.declared import Declared, located
 from reconciler.model.errors import Invalid, Stalled
@@ -51,7 +50,7 @@ class MakePlan:
         facts = replace(state, price_source=self.catalog.source, leaving=state.prepared.options.leaving)
         templates = self.templates.of(state.tree.files)
         plan = make_plan(facts, self.rules)
-        checked = checked_for_plan(plan, templates, read_rendered, state.effective.node_pools)
+        checked = checked_for_plan(plan, templates, state.effective.node_pools)
         if checked.unrendered:
             plan = make_plan(facts, self.rules, {ref: item.message for ref, item in checked.unrendered.items()})
         findings = located((*plan.findings, *checked.findings), state.repository.manifests)
@@ -113,7 +112,6 @@ class Render:
             view=state.view,
             node_pools={pool.name: pool for pool in state.effective.node_pools},
             templates=state.templates or self.templates.of(state.tree.files),
-            read_document=read_rendered,
         )
         statuses = status_writes(plan, state.view, state.now, self.cache)
         return replace(state, writes=(*rendered.writes, *statuses), unrendered=(*state.unrendered, *rendered.failures))
@@ -207,7 +205,7 @@ class ProposeWrites:
             if item.ref.kind == "NodePool":
                 change = ObjectChange(item.ref, Action.UPDATE, manifest=manifest)
                 try:
-                    manifest = node_pool_document(templates, change, read_rendered)
+                    manifest = node_pool_document(templates, change)
                 except Invalid as failure:
                     failures.append(WriteResult(Apply(item.ref, {}), Outcome.REFUSED, failure.with_hint))
                     continue

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from reconciler.files import packaged_texts
-from reconciler.manifests.repository.reading import read_rendered
 from reconciler.render.check import checked_templates, representative_creations
 from reconciler.render.templates import DocumentTemplates, RenderProcess, TemplateFailed, TemplateSource
 from reconciler.render.writes import node_claim_context
@@ -111,6 +110,6 @@ def test_what_is_wrong_with_templates_is_always_a_finding(batch: int, process: R
     for seed in range(batch, min(SCENARIOS, batch + BATCH), 5):
         draw = random.Random(seed)
         files = {f"templates/{name}": mutated(draw).encode() for name in ("nodeclaim.yaml.j2", "nodepool.yaml.j2")}
-        for finding in checked_templates(source.of(files), read_rendered).findings:
+        for finding in checked_templates(source.of(files)).findings:
             assert finding.position is not None, seed
             assert finding.position.file in files, seed

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from reconciler.files import packaged_texts
-from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import node_claim_ref
 from reconciler.render.allowed import check_node_claim, check_node_pool
@@ -25,7 +24,7 @@ def claim() -> dict[str, Any]:
     process = RenderProcess()
     templates = TemplateSource(packaged_texts("templates", suffix=".j2"), process=process).of({})
     try:
-        return dict(node_claim_document(templates, CREATION, POOL, read_rendered))
+        return dict(node_claim_document(templates, CREATION, POOL))
     finally:
         process.close()
 

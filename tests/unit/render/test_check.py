@@ -7,7 +7,6 @@ from unittest.mock import patch
 import pytest
 
 from reconciler.files import packaged_texts
-from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.findings import Finding
 from reconciler.render.check import checked_templates, findings_of_files
 from reconciler.render.templates import RenderProcess, TemplateSource
@@ -20,9 +19,7 @@ def found(files: dict[str, str], folder: str = "templates") -> list[Finding]:
     process = RenderProcess()
     source = TemplateSource(PACKAGED, folder, process=process)
     try:
-        return list(
-            checked_templates(source.of({path: text.encode() for path, text in files.items()}), read_rendered).findings
-        )
+        return list(checked_templates(source.of({path: text.encode() for path, text in files.items()})).findings)
     finally:
         process.close()
 
@@ -95,7 +92,7 @@ def test_every_templates_folder_of_a_repository_of_several_clusters() -> None:
         "clusters/a/templates/nodepool.yaml.j2": b"{{ nothing }}",
         "clusters/b/nodeclaim.yaml.j2": b"",
     }
-    findings = findings_of_files(files, PACKAGED, read_rendered, ())
+    findings = findings_of_files(files, PACKAGED, ())
     assert [f"{finding.position} {finding.code}" for finding in findings] == [
         "clusters/a/templates/nodepool.yaml.j2:1:1 template-failed",
         "clusters/b/nodeclaim.yaml.j2:1:1 template-not-used",
