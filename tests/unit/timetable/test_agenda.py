@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,223 +11,116 @@ from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waitin
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
-NO_ANSWER = Transient("no answer")
+PACING = Pacing(
+    quiet=timedelta(seconds=2),
+    quiet_at_most=timedelta(seconds=15),
+    retry_first=timedelta(seconds=1),
+    retry_at_most=timedelta(minutes=1),
+)
+BEGIN, WELL, POLL = "a pass begins", "a pass ends well", "a poll"
+BACK = timedelta(hours=1)
+"""The clock is set back by it."""
+NO_ANSWER, BROKEN, GONE = Transient("no answer"), Invalid("broken"), Stalled("gone", reason="Gone")
+Step = tuple[float, Trigger | Failure | timedelta | str]
+"""The second at which something happens: a failure ends the pass."""
+START, REQUEST, COMMIT, RETRY, CLOCK = Trigger.START, Trigger.REQUEST, Trigger.COMMIT, Trigger.RETRY, Trigger.CLOCK
+TAKEN, CAME, CHANGE, TICK = Trigger.TAKEN, Trigger.CAME, Trigger.CHANGE, Trigger.TICK
 
 
 def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def agenda() -> Agenda:
-    """2 s of quiet, 15 s at most; back-offs 1 s, 2 s, 4 s … 60 s."""
-    return Agenda(
-        Pacing(
-            quiet=timedelta(seconds=2),
-            quiet_at_most=timedelta(seconds=15),
-            retry_first=timedelta(seconds=1),
-            retry_at_most=timedelta(minutes=1),
-        )
-    )
-
-
-def failed(failure: Failure, seconds: float = 0) -> Agenda:
-    """After a pass that failed."""
-    made = agenda()
-    made.want(Trigger.CHANGE, at(seconds - 2))
-    made.begin(at(0))
-    made.ended(at(seconds), failure)
+def after(*steps: Step) -> Agenda:
+    made = Agenda(PACING)
+    for seconds, event in steps:
+        match event:
+            case Trigger():
+                made.want(event, at(seconds))
+            case Failure():
+                made.ended(at(seconds), event)
+            case timedelta():
+                made.set_back(event, at(seconds))
+            case "a pass begins":
+                made.begin(at(seconds))
+            case "a poll":
+                made.polled(at(seconds))
+            case _:
+                made.ended(at(seconds), None)
     return made
 
 
-def test_nothing_is_due_while_nothing_happens() -> None:
-    assert agenda().due() is None
+def failed(failure: Failure, times: int = 1) -> list[Step]:
+    return [(0, BEGIN), (0, failure)] * times
 
 
-@pytest.mark.parametrize("trigger", [Trigger.START, Trigger.REQUEST, Trigger.TICK])
-def test_a_start_a_request_and_a_tick_are_due_at_once(trigger: Trigger) -> None:
-    made = agenda()
-    made.want(trigger, at(0))
-    assert made.due() == (at(0), trigger)
+RESTLESS: list[Step] = [(second, CHANGE) for second in range(20)]
+BURST: list[Step] = [(0, CHANGE), *((tenths / 10, TAKEN) for tenths in range(1, 30))]
+CASES: dict[str, tuple[Sequence[Step], tuple[float, Trigger] | None]] = {
+    "nothing is due while nothing happens": ([], None),
+    "a start is due at once": ([(0, START)], (0, START)),
+    "a request is due at once": ([(0, REQUEST)], (0, REQUEST)),
+    "a tick is due at once": ([(0, TICK)], (0, TICK)),
+    "a change waits for quiet": ([(0, CHANGE)], (2, CHANGE)),
+    "and so does a commit": ([(0, COMMIT)], (2, COMMIT)),
+    "quiet begins anew with each change": ([(0, CHANGE), (1.5, CHANGE)], (3.5, CHANGE)),
+    "also that of a commit": ([(0, COMMIT), (1.5, CHANGE)], (3.5, COMMIT)),
+    "a restless cluster does not put a pass off for ever": (RESTLESS, (15, CHANGE)),
+    "a tick does not wait for the quiet of a change": ([(0, CHANGE), (1, TICK)], (1, CHANGE)),
+    "a pass sees all that happened before it": ([(0, CHANGE), (1, TICK), (0, BEGIN)], None),
+    "and nothing that comes after": ([(0, CHANGE), (1, TICK), (0, BEGIN), (5, CHANGE), (6, WELL)], (7, CHANGE)),
+    "a success starts the back-off anew": (
+        [*failed(NO_ANSWER, 2), (0, BEGIN), (10, WELL), (0, BEGIN), (10, NO_ANSWER)], (11, RETRY)
+    ),
+    "a change does not cut a back-off short": ([*failed(NO_ANSWER, 6), (1, CHANGE)], (32, RETRY)),
+    "nor does a tick": ([*failed(NO_ANSWER, 6), (1, TICK)], (32, RETRY)),
+    "a newer commit is never held up by one that got no answer": ([*failed(NO_ANSWER, 6), (0, COMMIT)], (2, COMMIT)),
+    "nor by a broken one": ([*failed(BROKEN, 6), (0, COMMIT)], (2, COMMIT)),
+    "nor by one that is gone": ([*failed(GONE, 6), (0, COMMIT)], (2, COMMIT)),
+    "nor where it came while that pass got no answer": (
+        [(0, START), (0, BEGIN), (1, COMMIT), (10, NO_ANSWER)], (3, COMMIT)
+    ),
+    "or was broken": ([(0, START), (0, BEGIN), (1, COMMIT), (10, BROKEN)], (3, COMMIT)),
+    "or gone": ([(0, START), (0, BEGIN), (1, COMMIT), (10, GONE)], (3, COMMIT)),
+    "what only a person can mend waits for the next poll": ([*failed(BROKEN), (1, CHANGE), (1, TICK)], None),
+    "and is looked at again then": ([*failed(BROKEN), (1, CHANGE), (1, TICK), (30, POLL)], (1, RETRY)),
+    "as is what is gone": ([*failed(GONE), (1, CHANGE), (1, TICK)], None),
+    "which waits for a poll too": ([*failed(GONE), (1, CHANGE), (1, TICK), (30, POLL)], (1, RETRY)),
+    "a poll without news starts no pass": ([(0, POLL)], None),
+    "a pass that waits has no back-off": (failed(Waiting("not synced")), None),
+    "it goes on at the next change": ([*failed(Waiting("not synced")), (1, CHANGE)], (3, CHANGE)),
+    "a request ends a back-off": ([*failed(NO_ANSWER), (0.1, REQUEST)], (0.1, REQUEST)),
+    "a clock that is set back takes what is planned with it": (
+        [*failed(NO_ANSWER, 6), (-3600, BACK)], (32 - 3600, RETRY)
+    ),
+    "a clock that is set back is reason enough for a pass": ([(-3600, BACK)], (-3600, CLOCK)),
+    "taken room waits only for the burst that it comes in": ([(0, CHANGE), (0.1, TAKEN)], (0.25, TAKEN)),
+    "which goes on": ([(0, CHANGE), (0.1, TAKEN), (0.2, TAKEN)], (0.35, TAKEN)),
+    "but not for ever": (BURST, (0.6, TAKEN)),
+    "room taken right after a refill is gathered as any change": (
+        [(0, TAKEN), (0.15, BEGIN), (1, TAKEN)], (3, TAKEN)
+    ),
+    "and not after that": ([(0, TAKEN), (0.15, BEGIN), (1, TAKEN), (3, BEGIN), (3.5, TAKEN)], (3.65, TAKEN)),
+    "room that has come is answered at once": ([(0, CAME)], (0.15, CAME)),
+    "and delays no refill": ([(0, CAME), (0.15, BEGIN), (1, TAKEN)], (1.15, TAKEN)),
+    "a pass for another reason delays no refill": ([(0, TICK), (0, BEGIN), (0.5, TAKEN)], (0.65, TAKEN)),
+    "a clock that was set back delays no refill": ([(0, TAKEN), (0.15, BEGIN), (-3600, TAKEN)], (0.15 - 3600, TAKEN)),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("trigger", [Trigger.CHANGE, Trigger.COMMIT])
-def test_a_change_or_a_commit_waits_for_quiet(trigger: Trigger) -> None:
-    made = agenda()
-    made.want(trigger, at(0))
-    assert made.due() == (at(2), trigger)
-    made.want(Trigger.CHANGE, at(1.5))
-    assert made.due() == (at(3.5), trigger)
-
-
-def test_a_restless_cluster_does_not_put_a_pass_off_for_ever() -> None:
-    made = agenda()
-    for second in range(20):
-        made.want(Trigger.CHANGE, at(second))
-    assert made.due() == (at(15), Trigger.CHANGE)
-
-
-def test_a_tick_does_not_wait_for_the_quiet_of_a_change() -> None:
-    made = agenda()
-    made.want(Trigger.CHANGE, at(0))
-    made.want(Trigger.TICK, at(1))
-    assert made.due() == (at(1), Trigger.CHANGE)
-
-
-def test_a_pass_sees_all_that_happened_before_it_and_nothing_that_comes_after() -> None:
-    made = agenda()
-    made.want(Trigger.CHANGE, at(0))
-    made.want(Trigger.TICK, at(1))
-    made.begin(at(0))
-    assert made.due() is None
-    made.want(Trigger.CHANGE, at(5))
-    made.ended(at(6), None)
-    assert made.due() == (at(7), Trigger.CHANGE)
+@pytest.mark.parametrize(("steps", "due"), CASES.values(), ids=CASES)
+def test_when_the_next_pass_is_due_and_why(steps: Sequence[Step], due: tuple[float, Trigger] | None) -> None:
+    assert after(*steps).due() == (None if due is None else (at(due[0]), due[1]))
 
 
 def test_a_transient_failure_is_retried_after_a_back_off_that_doubles_up_to_its_limit() -> None:
-    made = agenda()
-    now, delays = NOON, []
-    made.want(Trigger.TICK, now)
+    made, now, delays = after((0, TICK)), NOON, []
     for _ in range(8):
         made.begin(at(0))
         made.ended(now, NO_ANSWER)
         due = made.due()
         assert due is not None
-        assert due[1] is Trigger.RETRY
+        assert due[1] is RETRY
         delays.append((due[0] - now).total_seconds())
         now = due[0]
     assert delays == [1, 2, 4, 8, 16, 32, 60, 60]
-
-
-def test_a_success_starts_the_back_off_anew() -> None:
-    made = failed(NO_ANSWER)
-    for failure in (NO_ANSWER, None, NO_ANSWER):
-        made.begin(at(0))
-        made.ended(at(10), failure)
-    assert made.due() == (at(11), Trigger.RETRY)
-
-
-@pytest.mark.parametrize("trigger", [Trigger.CHANGE, Trigger.TICK])
-def test_neither_changes_nor_ticks_cut_a_back_off_short(trigger: Trigger) -> None:
-    made = agenda()
-    for _ in range(6):
-        made.begin(at(0))
-        made.ended(at(0), NO_ANSWER)
-    made.want(trigger, at(1))
-    due = made.due()
-    assert due is not None
-    assert due[0] == at(32)
-
-
-@pytest.mark.parametrize("failure", [NO_ANSWER, Invalid("broken"), Stalled("gone", reason="Gone")])
-def test_a_newer_commit_is_never_held_up_by_the_one_that_failed(failure: Failure) -> None:
-    made = agenda()
-    for _ in range(6):
-        made.begin(at(0))
-        made.ended(at(0), failure)
-    made.want(Trigger.COMMIT, at(0))
-    assert made.due() == (at(2), Trigger.COMMIT)
-
-
-@pytest.mark.parametrize("failure", [NO_ANSWER, Invalid("broken"), Stalled("gone", reason="Gone")])
-def test_nor_is_one_that_came_while_the_failing_pass_was_under_way(failure: Failure) -> None:
-    made = agenda()
-    made.want(Trigger.START, at(0))
-    made.begin(at(0))
-    made.want(Trigger.COMMIT, at(1))
-    made.ended(at(10), failure)
-    assert made.due() == (at(3), Trigger.COMMIT)
-
-
-@pytest.mark.parametrize("failure", [Invalid("broken"), Stalled("gone", reason="Gone")])
-def test_what_only_a_person_can_mend_is_looked_at_again_at_the_next_poll(failure: Failure) -> None:
-    made = failed(failure)
-    made.want(Trigger.CHANGE, at(1))
-    made.want(Trigger.TICK, at(1))
-    assert made.due() is None
-    made.polled(at(30))
-    due = made.due()
-    assert due is not None
-    assert due[0] <= at(30)
-
-
-def test_a_poll_without_news_starts_no_pass() -> None:
-    made = agenda()
-    made.polled(at(0))
-    assert made.due() is None
-
-
-def test_a_pass_that_waits_goes_on_at_the_next_change() -> None:
-    made = failed(Waiting("not synced"))
-    assert made.due() is None
-    made.want(Trigger.CHANGE, at(1))
-    assert made.due() == (at(3), Trigger.CHANGE)
-
-
-def test_a_request_ends_a_back_off() -> None:
-    made = failed(NO_ANSWER)
-    made.want(Trigger.REQUEST, at(0.1))
-    assert made.due() == (at(0.1), Trigger.REQUEST)
-
-
-def test_a_clock_that_is_set_back_takes_what_is_planned_with_it() -> None:
-    made = agenda()
-    for _ in range(6):
-        made.begin(at(0))
-        made.ended(at(0), NO_ANSWER)
-    made.set_back(timedelta(hours=1), at(-3600))
-    assert made.due() == (at(32 - 3600), Trigger.RETRY)
-
-
-def test_a_clock_that_is_set_back_is_reason_enough_for_a_pass() -> None:
-    made = agenda()
-    made.set_back(timedelta(hours=1), at(-3600))
-    assert made.due() == (at(-3600), Trigger.CLOCK)
-
-
-def test_taken_room_waits_only_for_the_burst_that_it_comes_in() -> None:
-    made = agenda()
-    made.want(Trigger.CHANGE, at(0))
-    made.want(Trigger.TAKEN, at(0.1))
-    assert made.due() == (at(0.25), Trigger.TAKEN)
-    made.want(Trigger.TAKEN, at(0.2))
-    assert made.due() == (at(0.35), Trigger.TAKEN)
-    for tenths in range(3, 30):
-        made.want(Trigger.TAKEN, at(tenths / 10))
-    assert made.due() == (at(0.6), Trigger.TAKEN)
-
-
-def test_room_taken_right_after_a_refill_is_gathered_as_any_change() -> None:
-    made = agenda()
-    made.want(Trigger.TAKEN, at(0))
-    made.begin(at(0.15))
-    made.want(Trigger.TAKEN, at(1))
-    assert made.due() == (at(3), Trigger.TAKEN)
-    made.begin(at(3))
-    made.want(Trigger.TAKEN, at(3.5))
-    assert made.due() == (at(3.65), Trigger.TAKEN)
-
-
-def test_room_that_has_come_is_answered_at_once_and_delays_no_refill() -> None:
-    made = agenda()
-    made.want(Trigger.CAME, at(0))
-    assert made.due() == (at(0.15), Trigger.CAME)
-    made.begin(at(0.15))
-    made.want(Trigger.TAKEN, at(1))
-    assert made.due() == (at(1.15), Trigger.TAKEN)
-
-
-def test_a_pass_for_another_reason_delays_no_refill() -> None:
-    made = agenda()
-    made.want(Trigger.TICK, at(0))
-    made.begin(at(0))
-    made.want(Trigger.TAKEN, at(0.5))
-    assert made.due() == (at(0.65), Trigger.TAKEN)
-
-
-def test_a_clock_that_was_set_back_delays_no_refill() -> None:
-    made = agenda()
-    made.want(Trigger.TAKEN, at(0))
-    made.begin(at(0.15))
-    made.want(Trigger.TAKEN, at(-3600))
-    assert made.due() == (at(-3600) + timedelta(milliseconds=150), Trigger.TAKEN)
