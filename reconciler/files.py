@@ -1,4 +1,4 @@
-"""Files: those that ship with the product (templates/, config/, examples-repo/), and those that a person named.
+"""Files: those that ship with the product (templates/, config/, examples-repo/), and those that a person named. And secrets, from a file or a variable.
 
 In a checkout the former are beside the package, in a wheel inside it; callers need not know which.
 """
@@ -10,7 +10,9 @@ import os
 from collections.abc import Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from reconciler.model.errors import Stalled
 
@@ -72,3 +74,15 @@ def read_secret(path: str, variables: Sequence[str], *, what: str, setting: str)
             reason="AuthenticationFailed",
             hint=f"set {setting} to a file with the {what} alone",
         ) from error
+
+
+def is_open_to_listeners(url: str) -> bool:
+    """Whether what is sent there, such as a token, crosses a network without encryption."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme != "http":
+        return False
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost" and not host.endswith(".localhost")

@@ -8,10 +8,9 @@ import json
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from reconciler.files import read_secret
+from reconciler.files import is_open_to_listeners, read_secret
 from reconciler.forge import FORGES
 from reconciler.forge.kind import ForgeKind, WebhookEvent
 from reconciler.model.errors import Invalid, Stalled
@@ -85,18 +84,11 @@ def _check_address(api: str, *, plain_http: bool) -> None:
         raise Invalid(
             "forge.api is not the address of an API", hint="write https://HOST/api/v1, with no user and no token"
         )
-    if parts.scheme == "http" and not plain_http and not _is_this_machine(parts.hostname):
+    if not plain_http and is_open_to_listeners(api):
         raise Invalid(
             f"the token for {parts.hostname} is not sent over plain http",
             hint="write https, or set git.plainHttp when the network between is trusted",
         )
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _place_of(remote: str) -> tuple[str, str, str]:

@@ -3,66 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import quote
 
+from reconciler.forge.client import ForgeClient
 from reconciler.forge.connection import ForgeConnection
-from reconciler.forge.github import GitHubLike
-from reconciler.forge.kind import ForgeKind, Webhooks, actions_event, actions_job, folded
-from reconciler.ports import Annotation, Comment, CommitStatus, PullRequest
+from reconciler.forge.kind import ForgeKind, Webhooks, actions_event, actions_job
+from reconciler.ports import CommitState, PullRequest
 
 _PAGE = "limit"
 
 
-class Gitea(GitHubLike):
+class Gitea(ForgeClient):
     """repository: `OWNER/NAME`. api: `https://HOST/api/v1`."""
 
+    name = "Gitea"
+    states: ClassVar[Mapping[CommitState, str]] = {CommitState.NEUTRAL: "warning"}
+
     def __init__(self, repository: str, token: str, *, api: str, wait: Callable[[float], None] = time.sleep) -> None:
-        super().__init__(repository, ForgeConnection(self.name, api, f"token {token}", wait=wait))
+        super().__init__(f"/repos/{quote(repository)}", ForgeConnection(self.name, api, f"token {token}", wait=wait))
         self._login: str | None = None
 
-    @property
-    def name(self) -> str:
-        return "Gitea"
-
     def open_pull_requests(self) -> tuple[PullRequest, ...]:
-        listed = self._connection.pages(f"{self._root}/pulls", {"state": "open", "sort": "oldest"}, size=_PAGE)
-        return tuple(sorted((self._pull_request(each) for each in listed), key=lambda pull: pull.number))
+        listed = self._connection.pages(self._pulls, {"state": "open", "sort": "oldest"}, size=_PAGE)
+        return tuple(sorted((self._read(each) for each in listed), key=lambda pull: pull.number))
 
     def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
         """Gitea cannot list by branch, so all are read, the newest first. Few repositories have many."""
-        listed = self._connection.pages(f"{self._root}/pulls", {"state": "all"}, size=_PAGE)
-        pulls = [self._pull_request(each) for each in listed if each["head"].get("ref") == branch]
+        listed = self._connection.pages(self._pulls, {"state": "all"}, size=_PAGE)
+        pulls = [self._read(each) for each in listed if each["head"].get("ref") == branch]
         return tuple(sorted((pull for pull in pulls if not pull.from_fork), key=lambda pull: -pull.number))
 
-    def comments(self, number: int) -> tuple[Comment, ...]:
+    def _listed_comments(self, number: int) -> Iterable[dict[str, Any]]:
         # This list has no pages.
-        listed = self._connection.get(f"{self._root}/issues/{number}/comments") or []
-        login = self._own_login()
-        return tuple(
-            Comment(str(each["id"]), each.get("body") or "")
-            for each in sorted(listed, key=lambda each: int(each["id"]))
-            if (each.get("user") or {}).get("login") == login
-        )
+        listed = self._connection.get(self._comments_of(number)) or []
+        return sorted(listed, key=lambda each: int(each["id"]))
 
-    def hide_comment(self, number: int, comment: Comment) -> None:
-        self.edit_comment(number, comment, folded(comment.body))
-
-    def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
-        del commit, status, summary, annotations
-        return False
-
-    def _own_login(self) -> str:
+    def _is_own(self, comment: dict[str, Any]) -> bool:
         if self._login is None:
             self._login = str(self._connection.get("/user")["login"])
-        return self._login
+        return (comment.get("user") or {}).get("login") == self._login
 
     def _is_from_fork(self, head: dict[str, Any], base: dict[str, Any]) -> bool:
         return bool(head.get("repo_id") != base.get("repo_id"))
-
-    def _is_merged(self, document: dict[str, Any]) -> bool:
-        return bool(document.get("merged"))
 
 
 KIND = ForgeKind(

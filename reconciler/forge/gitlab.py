@@ -3,135 +3,86 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 from urllib.parse import quote
 
-from reconciler.forge.connection import ForgeConnection, GoneError
-from reconciler.forge.kind import CiJob, ForgeKind, PullRequestEvent, WebhookEvent, Webhooks, folded, pushed
+from reconciler.forge.client import ForgeClient
+from reconciler.forge.connection import ForgeConnection
+from reconciler.forge.kind import CiJob, ForgeKind, PullRequestEvent, WebhookEvent, Webhooks, pushed
 from reconciler.model.errors import Invalid
-from reconciler.ports import Annotation, Comment, CommitState, CommitStatus, PullRequest
+from reconciler.ports import Comment, CommitState, PullRequest
 
 PUBLIC_API = "https://gitlab.com/api/v4"
-_STATES = {
-    CommitState.PENDING: "pending",
-    CommitState.SUCCESS: "success",
-    CommitState.FAILURE: "failed",
-    CommitState.ERROR: "failed",
-    CommitState.NEUTRAL: "skipped",
-}
-_LONGEST_DESCRIPTION = 255
 
 
-class GitLab:
+class GitLab(ForgeClient):
     """repository: a project's path or number. api: `https://HOST/api/v4`."""
+
+    name = "GitLab"
+    pulls, change, closing = "merge_requests", "PUT", {"state_event": "close"}
+    body, head, base, context = "description", "source_branch", "target_branch", "name"
+    longest_description = 255
+    states: ClassVar[Mapping[CommitState, str]] = {
+        CommitState.FAILURE: "failed",
+        CommitState.ERROR: "failed",
+        CommitState.NEUTRAL: "skipped",
+    }
 
     def __init__(
         self, repository: str, token: str, *, api: str = PUBLIC_API, wait: Callable[[float], None] = time.sleep
     ) -> None:
-        self._root = f"/projects/{quote(repository, safe='')}"
-        self._connection = ForgeConnection(self.name, api or PUBLIC_API, f"Bearer {token}", wait=wait)
+        connection = ForgeConnection(self.name, api or PUBLIC_API, f"Bearer {token}", wait=wait)
+        super().__init__(f"/projects/{quote(repository, safe='')}", connection)
         self._user: int | None = None
-
-    @property
-    def name(self) -> str:
-        return "GitLab"
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def pull_request(self, number: int) -> PullRequest:
-        return _merge_request(self._connection.get(f"{self._root}/merge_requests/{number}"))
 
     def open_pull_requests(self) -> tuple[PullRequest, ...]:
         query = {"state": "opened", "order_by": "created_at", "sort": "asc"}
-        return tuple(_merge_request(each) for each in self._connection.pages(f"{self._root}/merge_requests", query))
+        return tuple(self._read(each) for each in self._connection.pages(self._pulls, query))
 
     def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
         query = {"state": "all", "source_branch": branch, "order_by": "created_at", "sort": "desc"}
-        listed = (_merge_request(each) for each in self._connection.pages(f"{self._root}/merge_requests", query))
+        listed = (self._read(each) for each in self._connection.pages(self._pulls, query))
         return tuple(each for each in listed if not each.from_fork)
 
-    def open_pull_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
-        request = {"title": title, "description": body, "source_branch": head, "target_branch": base}
-        return _merge_request(self._connection.send("POST", f"{self._root}/merge_requests", request))
-
-    def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
-        self._connection.send("PUT", f"{self._root}/merge_requests/{number}", {"title": title, "description": body})
-
-    def close_pull_request(self, number: int) -> None:
-        self._connection.send("PUT", f"{self._root}/merge_requests/{number}", {"state_event": "close"})
-
-    def comments(self, number: int) -> tuple[Comment, ...]:
-        query = {"order_by": "created_at", "sort": "asc"}
-        listed = self._connection.pages(f"{self._root}/merge_requests/{number}/notes", query)
-        user = self._own_user()
-        return tuple(
-            Comment(str(each["id"]), each.get("body") or "")
-            for each in listed
-            if not each.get("system") and (each.get("author") or {}).get("id") == user
-        )
-
-    def add_comment(self, number: int, body: str) -> Comment:
-        made = self._connection.send("POST", f"{self._root}/merge_requests/{number}/notes", {"body": body})
-        return Comment(str(made["id"]), body)
-
-    def edit_comment(self, number: int, comment: Comment, body: str) -> None:
-        self._connection.send("PUT", self._note(number, comment), {"body": body})
-
-    def hide_comment(self, number: int, comment: Comment) -> None:
-        self.edit_comment(number, comment, folded(comment.body))
-
-    def delete_comment(self, number: int, comment: Comment) -> None:
-        try:
-            self._connection.send("DELETE", self._note(number, comment))
-        except GoneError:
-            return
-
-    def set_status(self, commit: str, status: CommitStatus) -> None:
-        request = {
-            "state": _STATES[status.state],
-            "name": status.context,
-            "description": status.description[:_LONGEST_DESCRIPTION],
-        }
-        if status.url:
-            request["target_url"] = status.url
+    def _post_status(self, path: str, request: Mapping[str, Any]) -> None:
         try:
             # 409: another status of the commit is being written, and this one was not.
-            self._connection.send("POST", f"{self._root}/statuses/{commit}", request, again=frozenset({409}))
+            self._connection.send("POST", path, request, again=frozenset({409}))
         except Invalid as error:
             # It answers so to a status that equals the present one.
             if "transition" not in error.message:
                 raise
 
-    def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
-        del commit, status, summary, annotations
-        return False
+    def _comments_of(self, number: int) -> str:
+        return f"{self._pulls}/{number}/notes"
 
-    def _note(self, number: int, comment: Comment) -> str:
-        return f"{self._root}/merge_requests/{number}/notes/{comment.identity}"
+    def _place_of(self, number: int, comment: Comment) -> str:
+        return f"{self._comments_of(number)}/{comment.identity}"
 
-    def _own_user(self) -> int:
+    def _listed_comments(self, number: int) -> Iterable[dict[str, Any]]:
+        return self._connection.pages(self._comments_of(number), {"order_by": "created_at", "sort": "asc"})
+
+    def _is_own(self, comment: dict[str, Any]) -> bool:
         if self._user is None:
             self._user = int(self._connection.get("/user")["id"])
-        return self._user
+        return not comment.get("system") and (comment.get("author") or {}).get("id") == self._user
 
-
-def _merge_request(document: dict[str, Any]) -> PullRequest:
-    number = int(document["iid"])
-    return PullRequest(
-        number=number,
-        title=document["title"],
-        head_commit=document.get("sha") or "",
-        head_branch=document["source_branch"],
-        head_ref=f"refs/merge-requests/{number}/head",
-        base_branch=document["target_branch"],
-        from_fork=document.get("source_project_id") != document.get("target_project_id"),
-        is_open=document["state"] == "opened",
-        merged=document["state"] == "merged",
-        body=document.get("description") or "",
-        url=document.get("web_url", ""),
-    )
+    def _read(self, document: dict[str, Any]) -> PullRequest:
+        number = int(document["iid"])
+        return PullRequest(
+            number=number,
+            title=document["title"],
+            head_commit=document.get("sha") or "",
+            head_branch=document["source_branch"],
+            head_ref=f"refs/merge-requests/{number}/head",
+            base_branch=document["target_branch"],
+            from_fork=document.get("source_project_id") != document.get("target_project_id"),
+            is_open=document["state"] == "opened",
+            merged=document["state"] == "merged",
+            body=document.get("description") or "",
+            url=document.get("web_url", ""),
+        )
 
 
 def _job(environment: Mapping[str, str]) -> CiJob:

@@ -12,7 +12,6 @@ from typing import Any
 from reconciler.ports import Forge
 
 _PULL = re.compile(r"refs/pull/(\d+)/")
-_FOLDED = "<details><summary>An earlier report, outdated</summary>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +130,3 @@ def actions_event(name: str, document: dict[str, Any]) -> WebhookEvent | None:
     if not name.startswith("pull_request"):
         return None
     return PullRequestEvent(int(document["number"] if "number" in document else document["pull_request"]["number"]))
-
-
-def folded(body: str) -> str:
-    """A comment's text, collapsed under a line that says so, for forges that cannot hide comments; a collapsed one stays as it is."""
-    return body if _FOLDED in body else f"{_FOLDED}\n\n{body}\n\n</details>\n"

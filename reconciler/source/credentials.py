@@ -8,11 +8,10 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from reconciler.files import read_secret
+from reconciler.files import is_open_to_listeners, read_secret
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.report.escaping import without_url_secrets
 
@@ -90,17 +89,6 @@ class Address:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
 
-    @property
-    def is_open_to_listeners(self) -> bool:
-        """Whether what is sent there crosses a network without encryption."""
-        if not self.url.startswith("http://"):
-            return False
-        host = urlsplit(self.url).hostname or ""
-        try:
-            return not ip_address(host).is_loopback
-        except ValueError:
-            return host != "localhost" and not host.endswith(".localhost")
-
 
 def parse_address(repository: str) -> Address:
     """The address. Raises `Invalid` for a URL that git must not get, such as one that would run a program."""
@@ -140,7 +128,7 @@ def authorize(address: Address, options: GitOptions) -> Authorization:
     username = options.username or address.username
     if not token:
         return Authorization({})
-    if address.is_open_to_listeners and not options.plain_http:
+    if is_open_to_listeners(address.url) and not options.plain_http:
         raise Stalled(
             f"the token for {address.origin} is not sent over plain http",
             reason="AuthenticationFailed",

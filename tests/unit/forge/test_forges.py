@@ -143,44 +143,19 @@ def test_the_hosts_name_tells_the_forge(remote: str, forge: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("repository", "kind", "commit", "line"),
+    ("repository", "kind", "page", "commit", "file"),
     [
-        (
-            "https://github.com/shop/capacity.git",
-            "",
-            "https://github.com/shop/capacity/commit/",
-            "https://github.com/shop/capacity/blob/",
-        ),
-        (
-            "https://bot:s3cret@github.com/shop/capacity",
-            "",
-            "https://github.com/shop/capacity/commit/",
-            "https://github.com/shop/capacity/blob/",
-        ),
-        (
-            "git@gitlab.com:shop/teams/capacity.git",
-            "",
-            "https://gitlab.com/shop/teams/capacity/-/commit/",
-            "https://gitlab.com/shop/teams/capacity/-/blob/",
-        ),
-        (
-            "ssh://git@codeberg.org:2222/shop/capacity.git",
-            "",
-            "https://codeberg.org/shop/capacity/commit/",
-            "https://codeberg.org/shop/capacity/src/commit/",
-        ),
-        (
-            "http://git.example.com:3000/shop/capacity",
-            "gitea",
-            "http://git.example.com:3000/shop/capacity/commit/",
-            "http://git.example.com:3000/shop/capacity/src/commit/",
-        ),
+        ("https://github.com/shop/capacity.git", "", "https://github.com/shop/capacity", "commit", "blob"),
+        ("https://bot:s3cret@github.com/shop/capacity", "", "https://github.com/shop/capacity", "commit", "blob"),
+        ("git@gitlab.com:shop/teams/capacity.git", "", "https://gitlab.com/shop/teams/capacity", "-/commit", "-/blob"),
+        ("ssh://git@codeberg.org:2222/shop/capacity.git", "", "https://codeberg.org/shop/capacity", "commit", "src/commit"),
+        ("http://git.example.com:3000/shop/capacity", "gitea", "http://git.example.com:3000/shop/capacity", "commit", "src/commit"),
     ],
-)
-def test_each_forge_has_its_own_addresses(repository: str, kind: str, commit: str, line: str) -> None:
+)  # fmt: skip
+def test_each_forge_has_its_own_addresses(repository: str, kind: str, page: str, commit: str, file: str) -> None:
     links = links_to(repository, kind)
-    assert links.commit(REVISION) == f"{commit}{COMMIT}"
-    assert links.line(REVISION, "teams/a b.yaml", 7) == f"{line}{COMMIT}/teams/a%20b.yaml#L7"
+    assert links.commit(REVISION) == f"{page}/{commit}/{COMMIT}"
+    assert links.line(REVISION, "teams/a b.yaml", 7) == f"{page}/{file}/{COMMIT}/teams/a%20b.yaml#L7"
 
 
 @pytest.mark.parametrize(
