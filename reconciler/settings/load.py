@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from reconciler.files import read_named_file
 from reconciler.forge import FORGES
@@ -20,7 +20,7 @@ from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Finding
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import abridged
-from reconciler.settings.settings import ClusterSettings, Settings, setting_names
+from reconciler.settings.settings import ClusterSettings, Settings, setting_fields
 
 CHOICES = {
     "forge.kind": ("", *FORGES),
@@ -40,7 +40,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 
 def converted(name: str, written: str, item: Field[Any], value: object, where: str) -> object:
-    """The value of a setting. name: dotted, as in `setting_names`. written: its name in messages. where: put before that.
+    """The value of a setting. name: dotted, as in `setting_fields`. written: its name in messages. where: put before that.
 
     Raises `Misused`.
     """
@@ -139,7 +139,6 @@ _NO_SETTINGS = (
 """Variables that are not settings: tracebacks, secrets that should not be in a file, and those of this project's tests."""
 _OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 """The suffixes of variables that kubelet sets for each Service in every container of the namespace."""
-_S = TypeVar("_S")
 
 
 def variable_of(name: str) -> str:
@@ -171,7 +170,7 @@ def settings_of(
     common = {key: value for key, value in document.items() if key != "clusters"}
     settings = overlaid(Settings(), common, f"{path}: ")
     variables = os.environ if environment is None else environment
-    names = {variable_of(name): name for name in setting_names()}
+    names = {variable_of(name): name for name in setting_fields()}
     _check_variables(variables, names)
     for variable, name in names.items():
         if variable in variables:
@@ -211,7 +210,7 @@ def overlaid(settings: Settings, document: Mapping[str, Any], where: str, prefix
     for key, value in document.items():
         written = f"{prefix}{key}"
         name = snake(written)
-        if isinstance(value, dict) and any(known.startswith(f"{name}.") for known in setting_names()):
+        if isinstance(value, dict) and any(known.startswith(f"{name}.") for known in setting_fields()):
             settings = overlaid(settings, value, where, f"{written}.")
         elif value is not None:
             settings = _with(settings, name, value, where, written=written)
@@ -224,29 +223,30 @@ def _camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def _with(settings: _S, name: str, value: object, where: str, *, full: str = "", written: str = "") -> _S:
-    """The settings with one value set. name: the setting's inside `settings`. full: its dotted name. written: its name in messages."""
-    full = full or name
-    written = written or _camel(full)
-    head, _, rest = name.partition(".")
-    settings_fields = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
-    if head in settings_fields and not rest and is_dataclass(getattr(settings, head)):
-        example = next(name for name in setting_names() if name.startswith(f"{full}."))
+def _with(settings: Settings, name: str, value: object, where: str, *, written: str = "") -> Settings:
+    """The settings with one value set. name: dotted. written: the same in messages."""
+    written = written or _camel(name)
+    item = setting_fields().get(name)
+    inside = next((other for other in setting_fields() if other.startswith(f"{name}.")), "")
+    if inside:
         raise Misused(
-            f"{where}{written} is {value!r}, expected a mapping of settings", hint=f"such as {_camel(example)}"
+            f"{where}{written} is {value!r}, expected a mapping of settings", hint=f"such as {_camel(inside)}"
         )
-    if head not in settings_fields or (bool(rest) != is_dataclass(getattr(settings, head))):
+    if item is None:
         raise Misused(
-            f"{where}there is no setting {written!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
+            f"{where}there is no setting {written!r}{_nearest(name)}", hint="config/headroom.yaml has every setting"
         )
-    if rest:
-        inner = _with(getattr(settings, head), rest, value, where, full=full, written=written)
-        return replace(settings, **{head: inner})  # type: ignore[type-var]
-    return replace(settings, **{head: converted(full, written, settings_fields[head], value, where)})  # type: ignore[type-var]
+    changed: Any = converted(name, written, item, value, where)
+    *groups, last = name.split(".")
+    owners = [settings, *(getattr(settings, group) for group in groups)]
+    for owner, field in zip(reversed(owners), (last, *reversed(groups)), strict=True):
+        changed = replace(owner, **{field: changed})
+    made: Settings = changed
+    return made
 
 
 def _nearest(name: str) -> str:
-    known = [_camel(each) for each in setting_names()]
+    known = [_camel(each) for each in setting_fields()]
     group, dot, last = _camel(name).rpartition(".")
     siblings = [each.removeprefix(f"{group}.") for each in known if each.startswith(f"{group}.")]
     # Compared without the common group, which would make any two similar.

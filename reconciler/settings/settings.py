@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any, get_type_hints
 
 from reconciler.model.buffers import Dialect
@@ -148,9 +149,10 @@ class Settings:
     logs: LogSettings = field(default_factory=LogSettings)
 
 
-def setting_names() -> tuple[str, ...]:
+@cache
+def setting_fields() -> Mapping[str, Field[Any]]:
     """Every setting by its dotted name, in order."""
-    return tuple(name for name, _ in _leaves(Settings))
+    return dict(_leaves(Settings))
 
 
 def _leaves(owner: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:

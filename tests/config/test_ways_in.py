@@ -17,8 +17,9 @@ from tests.headroom_command import path_with_headroom
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = ROOT / "config" / "ci" / "github" / "action.yml"
 TEMPLATE = ROOT / "config" / "ci" / "gitlab" / "headroom.gitlab-ci.yml"
-POOLS = (ROOT / "config" / "scaffold" / "nodepools.yaml").read_text()
-BUFFER = (ROOT / "config" / "scaffold" / "buffer-of-pods.yaml").read_text()
+SCAFFOLD = ROOT / "config" / "scaffold"
+POOLS = (SCAFFOLD / "nodepools.yaml").read_text()
+BUFFER = (SCAFFOLD / "buffer-of-pods.yaml").read_text()
 
 
 @pytest.fixture
@@ -71,12 +72,14 @@ def test_every_input_of_the_action_is_used_and_every_used_one_is_there() -> None
     assert text.count("inputs.") == len(action["inputs"])
 
 
-def test_the_gitlab_template_checks_and_comments(clone: Path) -> None:
+@pytest.mark.parametrize("file", [TEMPLATE, SCAFFOLD / "ci" / "gitlab.yaml"], ids=["template", "scaffold"])
+def test_gitlabs_files_check_and_comment(clone: Path, file: Path) -> None:
     state = GitLabState()
     head = git(clone, "rev-parse", "HEAD")
     state.requests[0]["sha"] = head
-    job = documents(TEMPLATE)[".headroom"]
+    (job,) = documents(file).values()
     script = "\n".join(line for line in job["script"] if not line.startswith("pip "))
+    script = script.replace(" --path clusters/CLUSTER", "").replace("PLANNED_ON", "embedded")
     asked = "https://gitlab-ci-token:of-the-job@git.example.com/platform/capacity.git"
     with ForgeServer("/api/v4", "Bearer of-the-project", state.endpoints) as server:
         run(
@@ -98,6 +101,7 @@ def test_the_gitlab_template_checks_and_comments(clone: Path) -> None:
     assert server.mistakes == []
     (note,) = state.notes
     assert "CapacityBuffer/default/web" in note["body"]
+    assert [status["state"] for status in state.statuses] == ["success"]
     assert (clone / "report.md").exists()
 
 

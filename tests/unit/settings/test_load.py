@@ -9,7 +9,7 @@ import yaml
 from reconciler.files import packaged_texts
 from reconciler.model.errors import Invalid
 from reconciler.settings.load import load_settings, variable_of
-from reconciler.settings.settings import Settings, setting_names
+from reconciler.settings.settings import Settings, setting_fields
 
 
 def _default(name: str) -> object:
@@ -23,7 +23,7 @@ def test_the_shipped_file_shows_every_setting_with_its_default(tmp_path: Path) -
     assert load_settings(str(shown), environment={}) == Settings()
     document = yaml.safe_load(text)
     leaves = sum(len(value) if isinstance(value, dict) else 1 for value in document.values())
-    assert leaves == len(setting_names())
+    assert leaves == len(setting_fields())
     assert len(document) == len(fields(Settings))
 
 
@@ -83,7 +83,7 @@ def test_a_bad_setting_says_where_and_what_was_expected(tmp_path: Path, text: st
     assert str(file) in caught.value.message
 
 
-COUNTS = [name for name in setting_names() if type(_default(name)) is int and name != "placement.instance_types"]
+COUNTS = [name for name in setting_fields() if type(_default(name)) is int and name != "placement.instance_types"]
 
 
 @pytest.mark.parametrize("name", COUNTS)
