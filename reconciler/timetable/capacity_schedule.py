@@ -9,7 +9,7 @@ With a lead time the value rises earlier by the lead, and falls when the schedul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -50,7 +50,9 @@ def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
     for since, outcome in last:
         if since <= now and (outcome.next_value_time is None or now < outcome.next_value_time):
             return outcome
-    outcome = _outcome(schedule, *_now_and_next(schedule, now))
+    current, following = _now_and_next(schedule, now)
+    at, value = following or (None, None)
+    outcome = ScheduleOutcome(schedule.ref.namespace, schedule.ref.name, current, value, at)
     last[:] = [(now, outcome)]
     return outcome
 
@@ -59,11 +61,6 @@ def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
 def _last_answer(schedule: Schedule) -> list[tuple[datetime, ScheduleOutcome]]:  # noqa: ARG001 - what it is kept by
     """The last answer about a schedule and since when it holds, in a list of none or one."""
     return []
-
-
-def _outcome(schedule: Schedule, current: int, following: tuple[datetime, int] | None) -> ScheduleOutcome:
-    at, value = following if following is not None else (None, None)
-    return ScheduleOutcome(schedule.ref.namespace, schedule.ref.name, current, value, at)
 
 
 def next_change(schedule: Schedule, after: datetime) -> datetime | None:
@@ -95,19 +92,7 @@ def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) 
         )
     )
     collisions = collisions_in(schedule, instants, active, start, end)
-    outcome = _outcome_within(schedule, spans, now) or state_at(schedule, now)
-    return ScheduleTimeline(schedule, outcome, start, end, spans, collisions)
-
-
-def _outcome_within(schedule: Schedule, spans: Sequence[ScheduleSpan], now: datetime) -> ScheduleOutcome | None:
-    """The answer of `state_at`, if the spans contain both the instant and the next value; else None."""
-    current: int | None = None
-    for span in spans:
-        if current is None and span.start <= now < span.end:
-            current = span.value
-        elif current is not None and span.value != current:
-            return _outcome(schedule, current, (span.start, span.value))
-    return None
+    return ScheduleTimeline(schedule, state_at(schedule, now), start, end, spans, collisions)
 
 
 def _now_and_next(schedule: Schedule, now: datetime) -> tuple[int, tuple[datetime, int] | None]:
