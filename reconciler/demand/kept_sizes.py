@@ -35,11 +35,10 @@ from reconciler.model.buffers import (
     RememberedShare,
     Where,
     balloon_of,
-    ending,
     pods_of,
     share_key,
 )
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.conditions import Condition, ConditionStatus, ending
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SUSPEND_ANNOTATION

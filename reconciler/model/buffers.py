@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.conditions import Condition
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, Labels
 from reconciler.model.pods import Pod, PodShape
@@ -322,8 +322,3 @@ class OneShot(Record, frozen=True):
         """When its deadline has passed; None before it has become ready. A deadline that came later counts from when it was full."""
         since = self.since or self.filled
         return datetime.fromisoformat(since) + deadline if since else None
-
-
-def ending(kind: str, reason: str, message: str) -> Condition:
-    """The condition that ends a one-shot buffer."""
-    return Condition(kind, ConditionStatus.TRUE, reason, message)

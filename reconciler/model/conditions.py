@@ -24,6 +24,11 @@ class Condition:
     message: str = ""
 
 
+def ending(kind: str, reason: str, message: str) -> Condition:
+    """The condition that ends a one-shot buffer or a request."""
+    return Condition(kind, ConditionStatus.TRUE, reason, message)
+
+
 @dataclass(frozen=True, slots=True)
 class Availability:
     """Counts of one demand's chunks by state, and in words why some are missing.

@@ -153,15 +153,6 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a request ends: its terminal condition. reason: CamelCase."""
-
-    condition_type: str
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class RequestState:
     """What a pass knows of a request before anything is placed.
 
@@ -169,7 +160,7 @@ class RequestState:
     object of the record, not one created again. declared: it is or was in Git.
     valid_until: it fails if it is not provisioned by then. no_retry: it fails with its first negative check.
     deleting: its object has been deleted but still exists.
-    ends: set while it is ENDING. status_conditions: those of its object. ignored: in words, parameters without an effect here.
+    ends: its terminal condition, while it is ENDING. status_conditions: those of its object. ignored: in words, parameters without an effect here.
     pods: of all pod sets together. served: how many of its own pods have a node before it is booked. own_pods: those that wait for one.
     booked_for: how long its capacity is set aside. runs_for: how long nodes made for it live at most. details: values for whoever starts its pods, such as the
     label of its own nodes.
@@ -184,7 +175,7 @@ class RequestState:
     declared: bool = False
     valid_until: datetime | None = None
     no_retry: bool = False
-    ends: Ending | None = None
+    ends: Condition | None = None
     status_conditions: tuple[Condition, ...] = ()
     ignored: tuple[str, ...] = ()
     pods: int = 0

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.model.conditions import Availability, Condition, ConditionStatus
+from reconciler.model.conditions import Availability, Condition, ConditionStatus, ending
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.pods import Pod, PodShape
@@ -31,7 +31,6 @@ from reconciler.model.provisioning_requests import (
     PROVISIONED,
     TERMINAL,
     VALID_UNTIL,
-    Ending,
     Phase,
     ProvisioningRequest,
     RequestKind,
@@ -57,7 +56,7 @@ class Decision:
 
     record: RequestRecord
     conditions: tuple[Condition, ...]
-    ended: Ending | None = None
+    ended: Condition | None = None
 
     @property
     def makes_nodes(self) -> bool:
@@ -124,36 +123,36 @@ def valid_until(request: ProvisioningRequest, kind: RequestKind, rules: RequestR
     return created + (asked or default_validity(kind, rules))
 
 
-def phase_of(state: RequestState, now: datetime, *, complete: bool) -> tuple[Phase, Ending | None]:
+def phase_of(state: RequestState, now: datetime, *, complete: bool) -> tuple[Phase, Condition | None]:
     """complete: the cluster was read in full, so that what is not there is gone."""
     record = state.record
     if record.ended is not None:
         return Phase.ENDED, None
     if state.deleting or (record.uid and not state.exists and complete):
-        return Phase.ENDING, Ending(FAILED, CANCELLED, "the request was deleted in the cluster")
+        return Phase.ENDING, ending(FAILED, CANCELLED, "the request was deleted in the cluster")
     if record.provisioned is not None:
         return _booking(state, record.provisioned, now)
     if state.valid_until is not None and now >= state.valid_until:
-        return Phase.ENDING, Ending(FAILED, "Expired", conditions.too_late(state))
+        return Phase.ENDING, ending(FAILED, "Expired", conditions.too_late(state))
     if record.retry_at is not None and now < record.retry_at:
         return Phase.BACKING_OFF, None
     return Phase.WAITING, None
 
 
-def _booking(state: RequestState, since: datetime, now: datetime) -> tuple[Phase, Ending | None]:
+def _booking(state: RequestState, since: datetime, now: datetime) -> tuple[Phase, Condition | None]:
     """What could not be made good is revoked at the end, unless some of the pods came: to revoke it would end those."""
     came = sum(state.record.consumed)
     if came >= state.pods:
         message = f"all {state.pods:,} pods have a node"
-        return Phase.ENDING, Ending(BOOKING_EXPIRED, "CapacityBookingConsumed", message)
+        return Phase.ENDING, ending(BOOKING_EXPIRED, "CapacityBookingConsumed", message)
     if now < since + state.booked_for:
         return Phase.BOOKED, None
     within, lost = format_duration(state.booked_for), state.record.lost
     if lost and not came:
         message = f"the room of {lost:,} of {state.pods:,} pods is gone, and there was no other within {within}"
-        return Phase.ENDING, Ending(CAPACITY_REVOKED, "CapacityIsGone", message)
+        return Phase.ENDING, ending(CAPACITY_REVOKED, "CapacityIsGone", message)
     message = f"{came:,} of {state.pods:,} pods came within {within}"
-    return Phase.ENDING, Ending(BOOKING_EXPIRED, "CapacityReservationTimeExpired", message)
+    return Phase.ENDING, ending(BOOKING_EXPIRED, "CapacityReservationTimeExpired", message)
 
 
 def decide(demand: Demand, state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
@@ -205,7 +204,7 @@ def _no_room(state: RequestState, there: Availability, now: datetime) -> Decisio
     said = conditions.no_room(message)
     if state.no_retry:
         told = conditions.merged(state, conditions.accepted(state, *said[1:]))
-        return _ended(replace(state, status_conditions=told), Ending(FAILED, conditions.NOT_FOUND, message), now)
+        return _ended(replace(state, status_conditions=told), ending(FAILED, conditions.NOT_FOUND, message), now)
     return _unchanged(state, *conditions.accepted(state, *said))
 
 
@@ -256,11 +255,10 @@ def _booked(state: RequestState, there: Availability) -> Decision:
     return Decision(record, conditions.merged(state, said))
 
 
-def _ended(state: RequestState, ending: Ending, now: datetime) -> Decision:
-    last = Condition(ending.condition_type, ConditionStatus.TRUE, ending.reason, ending.message)
-    before = conditions.of_failed(state) if ending.condition_type == FAILED else ()
-    record = _closed(state.record, ending.condition_type, ending.reason, now)
-    return Decision(record, conditions.merged(state, (*before, last)), ending)
+def _ended(state: RequestState, last: Condition, now: datetime) -> Decision:
+    """last: the condition that ends it."""
+    before = conditions.of_failed(state) if last.type == FAILED else ()
+    return Decision(_closed(state.record, last.type, last.reason, now), conditions.merged(state, (*before, last)), last)
 
 
 def cancelled(record: RequestRecord, now: datetime) -> RequestRecord:

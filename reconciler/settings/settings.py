@@ -1,6 +1,6 @@
-"""Every setting: its name, default and meaning.
+"""Every setting with its default. Those that plans go by stand in `model/rules.py`, and those of Git in `source/credentials.py`.
 
-`config/headroom.yaml` shows each with its default, and a test compares the two.
+`config/headroom.yaml` says what each means. It shows the default too, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ from reconciler.source.credentials import GitOptions
 
 @dataclass(frozen=True, slots=True)
 class ForgeSettings:
-    """Where pull requests are. kind: github, gitlab, gitea, or "" for none. repository: `OWNER/NAME`. api: its address, "" for the
-    public one's. token_file: a path; without one the token is in HEADROOM_FORGE_TOKEN.
-
-    reports: whether the daemon reports on every open pull request what merging would change. reports_above: USD over 30 days. pages: where
-    people reach the daemon's pages, "" for nowhere. interval: how often it looks.
-    """
+    """Where pull requests are, and what the daemon says on them."""
 
     kind: str = ""
     repository: str = ""
@@ -39,8 +34,7 @@ class ForgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Where the forge announces pushes and pull requests. listen: the address, "" for none. secret_file: the secret that signs them;
-    without a file the secret is in HEADROOM_WEBHOOK_SECRET."""
+    """Where the forge announces pushes and pull requests."""
 
     listen: str = ""
     secret_file: str = ""
@@ -48,11 +42,7 @@ class WebhookSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProposalSettings:
-    """Instead of writing to the cluster, headroom keeps a pull request with what it would write. Needs `forge`.
-
-    branch: the branch for the rendered manifests, "" to write to the cluster. base: the branch it is merged into. folder: the folder
-    for them.
-    """
+    """Instead of writing to the cluster, headroom keeps a pull request with what it would write. Needs `forge`."""
 
     branch: str = ""
     base: str = "main"
@@ -61,10 +51,7 @@ class ProposalSettings:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
-    """A snapshot of the cluster on a branch of the repository, for CI that has no access to the cluster.
-
-    publish: whether the daemon pushes it. branch: for nothing else; `headroom diff` looks there. interval: the least time between two.
-    """
+    """A snapshot of the cluster on a branch of the repository, for CI that has no access to the cluster."""
 
     publish: bool = False
     branch: str = "headroom/snapshot"
@@ -73,11 +60,7 @@ class SnapshotSettings:
 
 @dataclass(frozen=True, slots=True)
 class PassSettings:
-    """When passes are made.
-
-    interval: the time between passes if nothing changes. quiet: how long there must be no change before a pass starts.
-    quiet_at_most: a pass starts this long after the first change, even if changes continue.
-    """
+    """When passes are made."""
 
     interval: timedelta = timedelta(minutes=5)
     quiet: timedelta = timedelta(seconds=2)
@@ -102,7 +85,7 @@ class EmbeddedSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """form: console or json. level: debug, info, warning or error."""
+    """What is logged, and how."""
 
     form: str = "console"
     level: str = "info"
@@ -110,14 +93,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings.
-
-    repository: path or URL. revision: branch, tag or commit ("" is the working tree, or a URL's default branch).
-    path: folder inside it. cluster, catalog: as the flags of those names. kubeconfig: a file, such as a mounted Secret ("" is KUBECONFIG or ~/.kube/config). dialect: karpenter or ca.
-    templates: the folder inside the repository with its own templates. drift: whether to correct or to report changes made in the
-    cluster. listen: the address of the pages, health and metrics. allowed_hosts: more names of the host for requests to it, with commas
-    between. dashboard: an address that the pages link to. suspend: plan but never write. allow_empty: accept an empty repository, and prune what it no longer declares.
-    """
+    """All settings."""
 
     repository: str = ""
     revision: str = ""
