@@ -42,15 +42,12 @@ def kubeconfig_access(context: str | None = None, path: str | None = None) -> Ac
 
     Raises `Invalid`, and `Transient` where an identity provider that it names does not answer.
     """
-    with _IMPORTING:
-        _spare_the_models()
-        from kubernetes.client import Configuration
-        from kubernetes.config import load_kube_config
-
-    configuration = Configuration()
-    location = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    kubernetes = _kubernetes()
+    configuration, location = kubernetes.client.Configuration(), _location(path)
     try:
-        load_kube_config(location, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call]  # it has no types
+        kubernetes.config.load_kube_config(
+            location, context=context, client_configuration=configuration, persist_config=False
+        )
     except _network_errors() as error:
         raise Transient(lost(f"the identity provider in the kubeconfig {location}", error)) from error
     except Exception as error:
@@ -63,30 +60,35 @@ def kubeconfig_access(context: str | None = None, path: str | None = None) -> Ac
 
 def in_cluster_access() -> Access:
     """The service account of the pod that headroom runs in. Raises `Invalid`."""
-    with _IMPORTING:
-        _spare_the_models()
-        from kubernetes.client import Configuration
-        from kubernetes.config import ConfigException, load_incluster_config
-
-    configuration = Configuration()
+    kubernetes = _kubernetes()
+    configuration = kubernetes.client.Configuration()
     try:
-        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # it has no types
-    except (ConfigException, OSError, ValueError) as error:
+        kubernetes.config.load_incluster_config(client_configuration=configuration)
+    except (kubernetes.config.ConfigException, OSError, ValueError) as error:
         raise Invalid(f"not inside a cluster: {error}", hint="use --cluster kubeconfig[:CONTEXT]") from error
     return _access(configuration)
 
 
 def current_context(path: str | None = None) -> str | None:
     """The name of the kubeconfig's current context; None if there is none."""
-    with _IMPORTING:
-        _spare_the_models()
-        from kubernetes.config import ConfigException, list_kube_config_contexts
-
+    config = _kubernetes().config
     try:
-        _, context = list_kube_config_contexts(path or os.environ.get("KUBECONFIG") or "~/.kube/config")  # type: ignore[no-untyped-call]  # it has no types
-    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError):
+        _, context = config.list_kube_config_contexts(_location(path))
+    except (config.ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError):
         return None
     return str(context["name"]) if context else None
+
+
+def _location(path: str | None) -> str:
+    return path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+
+
+def _kubernetes() -> Any:
+    """The package, which has no types, with its configuration alone."""
+    with _IMPORTING:
+        _spare_the_models()
+        import kubernetes.config
+    return kubernetes
 
 
 def lost(host: str, error: BaseException) -> str:

@@ -17,7 +17,7 @@ from reconciler.ports import Cluster, Source
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from reconciler.wiring.session import make_cycle
-from tests.builders import instance_type
+from tests.builders import instance_type, manifest
 from tests.fakes.clock import ManualClock
 from tests.fakes.played_cluster import PlayedCluster
 from tests.fakes.source import FakeSource
@@ -125,12 +125,7 @@ def node_pool(name: str = "general", *, consolidate_after: str = "Never", **spec
     ]
     template = {"spec": {"nodeClassRef": NODE_CLASS, "requirements": requirements, "expireAfter": "Never"}}
     disruption = {"consolidateAfter": consolidate_after, "budgets": [{"nodes": "100%"}]}
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": name},
-        "spec": {"template": template, "disruption": disruption, **spec},
-    }
+    return manifest("karpenter.sh/v1", "NodePool", name, spec={"template": template, "disruption": disruption, **spec})
 
 
 def in_node_pool(name: str) -> Document:
@@ -155,22 +150,17 @@ def node_claim(
     ]
     if zones:
         requirements.append({"key": "topology.kubernetes.io/zone", "operator": "In", "values": list(zones)})
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {
-            "name": name,
-            "labels": {"karpenter.sh/nodepool": pool, **(labels or {})},
-            **({"annotations": {DO_NOT_DISRUPT: "true"}} if held else {}),
-        },
-        "spec": {
-            "nodeClassRef": NODE_CLASS,
-            "requirements": requirements,
-            "resources": {"requests": {"cpu": cpu}},
-            "expireAfter": expire_after,
-            **({"taints": list(taints)} if taints else {}),
-        },
+    metadata: Document = {"labels": {"karpenter.sh/nodepool": pool, **(labels or {})}}
+    if held:
+        metadata["annotations"] = {DO_NOT_DISRUPT: "true"}
+    spec = {
+        "nodeClassRef": NODE_CLASS,
+        "requirements": requirements,
+        "resources": {"requests": {"cpu": cpu}},
+        "expireAfter": expire_after,
+        **({"taints": list(taints)} if taints else {}),
     }
+    return manifest("karpenter.sh/v1", "NodeClaim", name, metadata=metadata, spec=spec)
 
 
 def workload(
@@ -188,29 +178,18 @@ def workload(
     if annotations:
         metadata["annotations"] = dict(annotations)
     container = {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "shop"},
-        "spec": {
-            **({} if kind == "DaemonSet" else {"replicas": replicas}),
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": metadata,
-                "spec": {"containers": [{**container, **pod_spec.pop("container", {})}], **pod_spec},
-            },
-        },
+    template = {
+        "metadata": metadata,
+        "spec": {"containers": [{**container, **pod_spec.pop("container", {})}], **pod_spec},
     }
+    spec = {"selector": {"matchLabels": {"app": name}}, "template": template}
+    return manifest("apps/v1", kind, name, "shop", spec=spec if kind == "DaemonSet" else {"replicas": replicas, **spec})
 
 
 def buffer(name: str = "web", *, of: str = "web", **spec: Any) -> Document:
     """of: the Deployment whose pods its chunks are like."""
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": of}, "replicas": 3, **spec},
-    }
+    spec = {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": of}, "replicas": 3, **spec}
+    return manifest("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", name, "shop", spec=spec)
 
 
 def apply(document: Document, *, force: bool = False) -> Apply:

@@ -13,6 +13,7 @@ from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
+from tests.builders import manifest
 from tests.controlplane import eventually
 
 PARENT = InventoryParent("headroom-system", "headroom")
@@ -63,23 +64,23 @@ def buffer_ref(name: str = "web", namespace: str = "default") -> ObjectRef:
 
 def pod_template(name: str = "web", *, cpu: str = "1", member: bool = False, **metadata: Any) -> dict[str, Any]:
     container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": _metadata(name, metadata, member=member),
-        "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}},
-    }
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+    return manifest(
+        "v1", "PodTemplate", name, "default", metadata=_metadata(metadata, member=member), template=template
+    )
 
 
 def capacity_buffer(name: str = "web", *, replicas: int = 3, member: bool = False, **metadata: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": _metadata(name, metadata, member=member),
-        "spec": {"replicas": replicas, "podTemplateRef": {"name": name}},
-    }
+    spec = {"replicas": replicas, "podTemplateRef": {"name": name}}
+    return manifest(
+        "autoscaling.x-k8s.io/v1beta1",
+        "CapacityBuffer",
+        name,
+        "default",
+        metadata=_metadata(metadata, member=member),
+        spec=spec,
+    )
 
 
-def _metadata(name: str, more: dict[str, Any], *, member: bool) -> dict[str, Any]:
-    labels = {"labels": {PART_OF_LABEL: PARENT.id}} if member else {}
-    return {"name": name, "namespace": "default", **labels, **more}
+def _metadata(more: dict[str, Any], *, member: bool) -> dict[str, Any]:
+    return {**({"labels": {PART_OF_LABEL: PARENT.id}} if member else {}), **more}
