@@ -1,7 +1,8 @@
 """What GitHub publishes of the endpoints that headroom uses, with a little state behind.
 
 Read from GitHub's OpenAPI description of its REST API, version 2022-11-28, as of October 2026. It tells some limits in
-words alone (of annotations), and two not at all: 65,536 characters of a comment and 140 of a status' description.
+words alone (of annotations), and two not at all: 65,536 characters of a comment and 140 of a status' description. Parameters that headroom
+never sends are left out, and so refused.
 """
 
 from __future__ import annotations
@@ -31,12 +32,9 @@ _ANNOTATION = {
         "path": TEXT,
         "start_line": {"type": "integer", "minimum": 1},
         "end_line": {"type": "integer", "minimum": 1},
-        "start_column": {"type": "integer"},
-        "end_column": {"type": "integer"},
         "annotation_level": {"enum": ["notice", "warning", "failure"]},
         "message": {"type": "string", "maxLength": 65536},
         "title": {"type": "string", "maxLength": 255},
-        "raw_details": {"type": "string", "maxLength": 65536},
     },
 }
 _OUTPUT = {
@@ -46,8 +44,6 @@ _OUTPUT = {
     "properties": {
         "title": TEXT,
         "summary": {"type": "string", "maxLength": 65535},
-        "text": {"type": "string", "maxLength": 65535},
-        "images": {"type": "array"},
         "annotations": {"type": "array", "maxItems": 50, "items": _ANNOTATION},
     },
 }
@@ -55,11 +51,7 @@ _CONCLUSIONS = ["action_required", "cancelled", "failure", "neutral", "success",
 _CHECK = {
     "name": TEXT,
     "details_url": TEXT,
-    "external_id": TEXT,
-    "started_at": {"type": "string", "format": "date-time"},
-    "completed_at": {"type": "string", "format": "date-time"},
     "conclusion": {"enum": _CONCLUSIONS},
-    "actions": {"type": "array", "maxItems": 3},
 }
 _NEW_CHECK = {
     "required": ["name", "head_sha"],
@@ -77,18 +69,8 @@ _MORE_OF_A_CHECK = {
     "if": {"properties": {"status": {"const": "completed"}}, "required": ["status"]},
     "then": {"required": ["conclusion"]},
 }
-_PULL = {"title": TEXT, "body": TEXT, "base": TEXT, "maintainer_can_modify": {"type": "boolean"}}
-_NEW_PULL = {
-    "required": ["head", "base"],
-    "anyOf": [{"required": ["title"]}, {"required": ["issue"]}],
-    "properties": {
-        **_PULL,
-        "head": TEXT,
-        "head_repo": TEXT,
-        "draft": {"type": "boolean"},
-        "issue": {"type": "integer"},
-    },
-}
+_PULL = {"title": TEXT, "body": TEXT, "base": TEXT}
+_NEW_PULL = {"required": ["head", "base", "title"], "properties": {**_PULL, "head": TEXT}}
 _LISTED = {
     "state": {"enum": ["open", "closed", "all"]},
     "head": {"type": "string", "pattern": "^[^:]+:.+$"},
@@ -132,7 +114,7 @@ class GitHubState:
                 "GET",
                 f"{_REPOSITORY}/issues/7/comments",
                 lambda _m, _b: (200, self.comments),
-                query={"properties": {"since": {"type": "string", "format": "date-time"}, **_PER_PAGE}},
+                query={"properties": _PER_PAGE},
             ),
             Endpoint("POST", f"{_REPOSITORY}/issues/7/comments", self._comment, body=_COMMENT),
             Endpoint("PATCH", f"{_REPOSITORY}/issues/comments/(\\d+)", self._edit, body=_COMMENT),
