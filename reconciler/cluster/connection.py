@@ -32,6 +32,8 @@ CONFLICT = 409
 GONE = 410
 TOO_MANY = 429
 _CONNECT_SECONDS = 5
+_PER_SECOND, _BURST = 100, 200
+"""Calls to one API server."""
 _GZIP = 16 + zlib.MAX_WBITS
 _MOST_AT_ONCE = 64 * 2**20
 """Bytes that are set aside for a body before it is unpacked, whatever size it claims."""
@@ -137,15 +139,13 @@ class Connection:
         self,
         load: Callable[[], Access],
         *,
-        per_second: float = 100,
-        burst: int = 200,
         timeout: float = 30,
         count: Count = uncounted,
     ) -> None:
         self._load = load
         self._timeout = timeout
         self._count = count
-        self._limit = RateLimit(per_second, burst, clock=time.monotonic, sleep=time.sleep)
+        self._limit = RateLimit(_PER_SECOND, _BURST, clock=time.monotonic, sleep=time.sleep)
         self._lock = Lock()
         self._access: Access | None = None
         self._streams: set[Any] = set()

@@ -12,6 +12,7 @@ from threading import Lock
 import msgspec
 
 from reconciler.cluster.connection import Connection
+from reconciler.cluster.decoding.wire import MetadataWire, TypeWire
 from reconciler.cluster.resources import Resource
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
@@ -21,17 +22,13 @@ _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _PATHS = ("/api", "/apis")
 
 
-class _Kind(msgspec.Struct, rename="camel"):
-    kind: str = ""
-
-
 class _Subresource(msgspec.Struct, rename="camel"):
     subresource: str = ""
 
 
 class _ResourceWire(msgspec.Struct, rename="camel"):
     resource: str
-    response_kind: _Kind | None = None
+    response_kind: TypeWire | None = None
     scope: str = "Namespaced"
     subresources: tuple[_Subresource, ...] | None = None
 
@@ -41,12 +38,8 @@ class _Version(msgspec.Struct, rename="camel"):
     resources: tuple[_ResourceWire, ...] | None = None
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str = ""
-
-
 class _Group(msgspec.Struct, rename="camel"):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    metadata: MetadataWire = MetadataWire()
     versions: tuple[_Version, ...] = ()
 
 

@@ -179,11 +179,7 @@ class Writer:
                 break
         if answer.status == NOT_FOUND:
             return _gone(write)
-        if not answer.ok:
-            return _refused(write, answer)
-        if not dry_run:
-            self._wrote(write.ref, msgspec.json.decode(answer.data))
-        return WriteResult(write, Outcome.APPLIED)
+        return self._done(write, answer, dry_run=dry_run)
 
     def _delete(self, write: Delete, path: str, *, dry_run: bool) -> WriteResult:
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -197,6 +193,9 @@ class Writer:
             return WriteResult(write, Outcome.UNCHANGED, f"{write.ref} is gone already")
         if answer.status == CONFLICT and write.uid:
             return WriteResult(write, Outcome.UNCHANGED, f"{write.ref} is another object by now, with the same name")
+        return self._done(write, answer, dry_run=dry_run)
+
+    def _done(self, write: Write, answer: Answer, *, dry_run: bool) -> WriteResult:
         if not answer.ok:
             return _refused(write, answer)
         if not dry_run:

@@ -1,7 +1,11 @@
-"""Headroom's adapter on a real API server, opened and closed for one test. Used by test_cluster_*.py."""
+"""Headroom's adapter on a real API server, opened and closed for one test, and its commands over a folder."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +18,8 @@ from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from tests.builders import manifest
-from tests.controlplane import eventually
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.rest import Document
 
 PARENT = InventoryParent("headroom-system", "headroom")
 SECONDS = 20.0
@@ -52,6 +57,28 @@ def view_where(cluster: KubernetesCluster, holds: Callable[[ClusterView], bool],
         return [view]
 
     return eventually(look, within=SECONDS, what=what)[0]
+
+
+class Folder:
+    """A repository without Git, with one document, and the API server that it is for."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        self.plane, self._folder = plane, folder
+        folder.mkdir()
+
+    def declare(self, document: Document) -> None:
+        (self._folder / "document.yaml").write_text(json.dumps(document))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`headroom COMMAND …` over the folder, with the kubeconfig of the API server."""
+        return subprocess.run(
+            [sys.executable, "-m", "reconciler", *arguments, "--repo", str(self._folder), "--cluster", "kubeconfig"],
+            env=os.environ | {"KUBECONFIG": str(self.plane.kubeconfig()), "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
 
 
 def template_ref(name: str = "web", namespace: str = "default") -> ObjectRef:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +11,7 @@ import pytest
 from reconciler.manifests.crds import crds
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import ApiError, Document
+from tests.integration.real_cluster import Folder
 
 pytestmark = pytest.mark.e2e
 
@@ -58,20 +55,12 @@ def _is_served(plane: ControlPlane) -> bool:
 @pytest.fixture
 def run(plane: ControlPlane, tmp_path: Path) -> Run:
     """`headroom apply` of one document, or another command over the repository as it was applied last."""
-    folder = tmp_path / "repository"
-    folder.mkdir()
+    folder = Folder(plane, tmp_path / "repository")
 
     def headroom(document: Document | None, *arguments: str) -> str:
         if document is not None:
-            (folder / "buffer.yaml").write_text(json.dumps(document))
-        done = subprocess.run(
-            [sys.executable, "-m", "reconciler", *arguments, "--repo", str(folder), "--cluster", "kubeconfig"],
-            env=os.environ | {"KUBECONFIG": str(plane.kubeconfig()), "NO_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+            folder.declare(document)
+        done = folder.run(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

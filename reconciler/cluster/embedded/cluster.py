@@ -35,13 +35,13 @@ from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.ports import Clock, Event
+from reconciler.ports import Clock, Cluster, Event
 
 WAKE = 1.0
 """Seconds between the real-time thread's looks at the clock, which may not be the machine's."""
 
 
-class EmbeddedCluster:
+class EmbeddedCluster(Cluster):
     """Implements `ports.Cluster`; thread-safe.
 
     delays: how long launches, registrations and drains take. provisions_pending: whether NodeClaims are also made for pods that
@@ -137,9 +137,6 @@ class EmbeddedCluster:
         self._tell()
         version = str((body.get("metadata") or {}).get("resourceVersion", ""))
         return WriteResult(write, Outcome.APPLIED if done else Outcome.UNCHANGED, version=version)
-
-    def unknown_fields(self, apply: Apply) -> None:
-        """Not known: definitions of kinds are not part of it."""
 
     def record(self, event: Event) -> None:
         """Does nothing: nobody could ask for its events."""

@@ -33,12 +33,12 @@ from reconciler.cluster.resources import (
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests.instance_types import instance_types_from
 from reconciler.model import codes
-from reconciler.model.changes import Apply, Outcome, Write, WriteResult
+from reconciler.model.changes import Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
 from reconciler.model.view import ClusterView
-from reconciler.ports import Event
+from reconciler.ports import Cluster, Event
 
 _TYPE = msgspec.json.Decoder(wire.TypeWire)
 
@@ -219,7 +219,7 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-class SnapshotCluster:
+class SnapshotCluster(Cluster):
     """ports.Cluster for a snapshot, which is read at the first use."""
 
     def __init__(self, name: str, read: Callable[[], Snapshot], inventory: InventoryParent | None = None) -> None:
@@ -248,9 +248,6 @@ class SnapshotCluster:
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:  # noqa: ARG002 - as the port has it
         return WriteResult(write, Outcome.REFUSED, f"{self.name} cannot be written to")
-
-    def unknown_fields(self, apply: Apply) -> None:
-        """Not known: definitions of kinds are not part of a snapshot."""
 
     def record(self, event: Event) -> None:
         """Does nothing: a snapshot has no events."""
