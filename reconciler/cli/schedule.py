@@ -37,7 +37,7 @@ def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], ki
         text = "\n".join(lines[first - 1 : last])
         if finding.ref is None and kind not in text:
             continue
-        name = f"{place.file}:{first}" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
+        name = f"{place.file}:{first}" if finding.ref is None else finding.ref.short
         earlier = documents.get((place.file, first))
         if earlier is None or finding.ref is not None:
             documents[place.file, first] = BrokenDocument(name, place.file, (first, last), f"{text}\n")

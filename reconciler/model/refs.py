@@ -28,6 +28,11 @@ class ObjectRef(NamedTuple):
             return f"{self.kind} without a name"
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
 
+    @property
+    def short(self) -> str:
+        """`shop/web`; `NodePool/general` for what has no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else str(self)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourcePosition:
@@ -39,6 +44,11 @@ class SourcePosition:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+    @property
+    def in_file(self) -> str:
+        """The place without its column."""
+        return f"{self.file}:{self.line}"
 
 
 POD_KIND = "Pod"

@@ -146,7 +146,7 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
     """surge: with the worst order that pods may come in."""
     outcome = found.outcome
     demand = outcome.demand
-    where = f"  {paint('dim', f'{demand.source.file}:{demand.source.line}')}" if demand.source else ""
+    where = f"  {paint('dim', demand.source.in_file)}" if demand.source else ""
     lines = [paint("bold", str(demand.ref)) + where]
     noun = "pod" if demand.is_pending_pod else "chunk"
     service = outcome.service

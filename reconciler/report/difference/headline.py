@@ -52,7 +52,9 @@ def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
         sentences.append(f"{counted(count, 'new chunk')} {verb} no place ({_shares(lacking)})")
     unready = [item.ref for item in change.demands if item.shortfall.unready and not item.shortfall.losing]
     if unready:
-        sentences.append(f"{listed(map(short_name, unready), most=3)} {'is' if len(unready) == 1 else 'are'} not ready")
+        sentences.append(
+            f"{listed((ref.short for ref in unready), most=3)} {'is' if len(unready) == 1 else 'are'} not ready"
+        )
     sentences += _later(change, sum(lacking.values()), zone)
     unsure = sum(item.shortfall.unsure for item in change.demands)
     if unsure:
@@ -82,15 +84,10 @@ def pace_words(drift: ForetoldDrift, zone: tzinfo | None) -> str:
     return f"{f'none until {moment(drift.opens, zone)}, then ' if drift.opens else ''}{at_once}{rounds}"
 
 
-def short_name(ref: ObjectRef) -> str:
-    """`shop/web`; `NodePool/general` for what has no namespace."""
-    return f"{ref.namespace}/{ref.name}" if ref.namespace else str(ref)
-
-
 def _shares(counts: Mapping[ObjectRef, int]) -> str:
     """`shop/api 50, shop/cart 4 and 1 more`, the most first."""
     order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return listed((f"{short_name(ref)} {count:,}" for ref, count in order), most=3)
+    return listed((f"{ref.short} {count:,}" for ref, count in order), most=3)
 
 
 def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
@@ -119,7 +116,7 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
     handed = [item for item in change.demands if item.handed_to]
     if handed:
         to = listed(dict.fromkeys(item.handed_to for item in handed))
-        sentences.append(f"{listed((short_name(item.ref) for item in handed), most=3)} kept by {to}")
+        sentences.append(f"{listed((item.ref.short for item in handed), most=3)} kept by {to}")
     if change.released:
         sentences.append(f"{counted(len(change.released), 'node')} released")
     sentences += _objects(change)
@@ -167,7 +164,7 @@ def cost_words(change: Difference) -> str:
     until = " once the templates render" if is_unrendered(change) else ""
     over = f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{samples}{until}"
     running = [
-        f"{dollars(row.per_hour)} an hour while {short_name(row.ref)} runs"
+        f"{dollars(row.per_hour)} an hour while {row.ref.short} runs"
         for row in change.cost.demands()
         if row.ref is not None and row.per_hour is not None and row.delta > 0
     ]
@@ -202,7 +199,7 @@ def _conflicts(change: Difference) -> list[str]:
 def _unjudged(change: Difference) -> list[str]:
     """What of the change is not in the figures."""
     sentences = [f"not judged: {words}" for words in change.unjudged]
-    kept = list(dict.fromkeys(map(short_name, change.kept_as_before)))  # a buffer's template often has its name
+    kept = list(dict.fromkeys(ref.short for ref in change.kept_as_before))  # a buffer's template often has its name
     if kept:
         sentences.append(
             f"{listed(kept, most=3)} as before, since {'its' if len(kept) == 1 else 'their'} new documents have errors"

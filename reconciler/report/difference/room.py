@@ -149,7 +149,7 @@ def _joined(changes: Sequence[RoomChange], whole: tuple[tuple[datetime, datetime
 
 def room_words(change: RoomChange, zone: tzinfo | None, *, why: bool = True) -> str:
     """`shop/web removed (5 chunks)`, `shop/checkout 8 → 2 chunks (2 fit into its limits)`, `shop/web 10 → 4 chunks Fri 07:00–22:00 UTC`."""
-    name = f"{change.ref.namespace}/{change.ref.name}"
+    name = change.ref.short
     if change.after is None:
         return f"{name} removed ({_chunks(change.befores)})"
     if change.before is None:

@@ -125,7 +125,7 @@ def _demand(outcome: DemandOutcome) -> Row:
         why.append(NOT_SHOWN)
     return {
         "name": str(demand.ref),
-        "where": f"{demand.source.file}:{demand.source.line}" if demand.source else "",
+        "where": demand.source.in_file if demand.source else "",
         "desired": size_words(service),
         "existing": f"{outcome.on_existing:,}",
         "new": f"{outcome.on_new:,}",

@@ -144,7 +144,7 @@ def object_row(change: ObjectChange) -> Row:
     """A row for an object. Only an update lists fields, since a new object's are in its manifest."""
     why = change.reason
     if change.action is Action.CREATE and change.position:
-        why = f"declared in {change.position.file}:{change.position.line}"
+        why = f"declared in {change.position.in_file}"
     fields = []
     if change.action is Action.UPDATE:
         fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in masked_changes(change.changes)]

@@ -50,9 +50,11 @@ _MARKED = {"overlapping-behaviors", "overlap-settled"}
 
 def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, findings: Sequence[Finding] = ()) -> str:
     """One SVG with the schedules one below the other, each in its own zone. findings: shown below their schedule."""
-    title = "Capacity schedules" if len(timelines) != 1 else f"Schedule {_ref(timelines[0])}"
+    title = "Capacity schedules" if len(timelines) != 1 else f"Schedule {timelines[0].schedule.ref.short}"
     told = (
-        " ".join(f"{_ref(item)}: {_description(item, time_zone(item.schedule.timezone))}" for item in timelines)
+        " ".join(
+            f"{item.schedule.ref.short}: {_description(item, time_zone(item.schedule.timezone))}" for item in timelines
+        )
         or "There is no schedule."
     )
     drawing = Drawing(WIDTH, title, told)
@@ -78,10 +80,6 @@ def _draw_schedule(
     y = _legend(drawing, timeline, top + 66)
     y = _weeks(drawing, timeline, zone, now, y + 36)
     return _notes(drawing, timeline, zone, findings, y + 40)
-
-
-def _ref(timeline: ScheduleTimeline) -> str:
-    return f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}"
 
 
 def _now_words(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
@@ -278,10 +276,7 @@ def schedule_page(
 ) -> dict[str, Any]:
     """The page computes everything from the documents, broken ones first; the picture is for readers without scripts."""
     schedules = [{"name": item.name, "document": item.text} for item in broken] + [
-        {
-            "name": f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}",
-            "document": schedule_document(timeline.schedule),
-        }
+        {"name": timeline.schedule.ref.short, "document": schedule_document(timeline.schedule)}
         for timeline in timelines
     ]
     return {
@@ -301,7 +296,7 @@ def _about(finding: Finding, broken: Sequence[BrokenDocument]) -> str:
     broken_name = next((item.name for item in broken if item.has(finding)), None)
     if broken_name is not None:
         return broken_name
-    return "" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
+    return "" if finding.ref is None else finding.ref.short
 
 
 def schedule_document(schedule: Schedule) -> str:

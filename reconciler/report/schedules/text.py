@@ -10,7 +10,7 @@ from operator import attrgetter
 from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
-from reconciler.model.refs import ObjectRef, counted
+from reconciler.model.refs import counted
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.report.day_rows import NAME_WIDTH, NO_TIME, SHADES, day_row, local_days
 from reconciler.report.drawing import midnight
@@ -70,7 +70,7 @@ def _is_about(finding: Finding, timeline: ScheduleTimeline) -> bool:
 
 
 def _overview(timelines: Sequence[ScheduleTimeline], now: datetime, paint: Paint, width: int | None) -> list[str]:
-    names = [_name(timeline.schedule.ref) for timeline in timelines[:MOST_ROWS]]
+    names = [timeline.schedule.ref.short for timeline in timelines[:MOST_ROWS]]
     # One long name must not push the numbers of all others out of sight.
     room = min(max(map(len, names)), MOST_NAME if width is None else max(1, width // 3))
     most = max(len(f"{timeline.outcome.current_value:,}") for timeline in timelines)
@@ -84,9 +84,9 @@ def _overview(timelines: Sequence[ScheduleTimeline], now: datetime, paint: Paint
 def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, columns: int | None) -> list[str]:
     schedule = timeline.schedule
     zone = time_zone(schedule.timezone)
-    where = f"  {paint('dim', f'{schedule.position.file}:{schedule.position.line}')}" if schedule.position else ""
+    where = f"  {paint('dim', schedule.position.in_file)}" if schedule.position else ""
     lines = [
-        f"{paint('bold', _name(schedule.ref))}{where}",
+        f"{paint('bold', schedule.ref.short)}{where}",
         *wrapped(f"  {timeline.outcome.current_value:,} now, {moment(now, zone)}; {_next_words(timeline)}", columns),
         "",
         f"  Hours of {schedule.timezone}{_offsets(timeline, zone)}",
@@ -143,10 +143,6 @@ def _offsets(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
 def _findings(findings: Iterable[Finding], paint: Paint, width: int | None) -> list[str]:
     lines = finding_lines(findings, paint, None if width is None else width - 2)
     return ["", f"  {paint('bold', 'Findings')}", *(f"  {line}" for line in lines)] if lines else []
-
-
-def _name(ref: ObjectRef) -> str:
-    return f"{ref.namespace}/{ref.name}"
 
 
 def _grid(timeline: ScheduleTimeline, zone: ZoneInfo, now: datetime, paint: Paint) -> list[str]:
