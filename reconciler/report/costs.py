@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
 from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.timelines import HOUR, Spending, SteadyState, WindowCost, aligned
 from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, dollars, keeper_words, moment
 
+T = TypeVar("T")
 CENTS = 0.005
 """In USD. Amounts that differ by less are the same."""
 _BAR = 10
@@ -44,13 +46,19 @@ class Shortfall:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """What a demand loses over time. first, since: its first loss, and when that begins. worst, at: the largest, and when it begins."""
+class Rise(Generic[T]):
+    """How something grows over time. first, since: its first value, and when that begins. most, at: the largest, and when it begins."""
 
-    first: Shortfall
+    first: T
     since: datetime
-    worst: Shortfall
+    most: T
     at: datetime
+
+
+def rise_of(values: Sequence[tuple[datetime, T]], size: Callable[[T], Any]) -> Rise[T]:
+    """values: by time, at least one. size: what makes one larger than another."""
+    (since, first), (at, most) = values[0], max(values, key=lambda item: size(item[1]))
+    return Rise(first, since, most, at)
 
 
 def shortfall(before: Service | None, after: Service | None) -> Shortfall:
@@ -79,9 +87,9 @@ def short_words(short: Shortfall, when: str, later: str = "") -> list[str]:
     return words
 
 
-def loss_words(loss: Loss, zone: tzinfo | None) -> list[str]:
+def loss_words(loss: Rise[Shortfall], zone: tzinfo | None) -> list[str]:
     """A sentence for each kind of loss: since when, and if it grows, the most and when that begins."""
-    first, worst = loss.first, loss.worst
+    first, worst = loss.first, loss.most
     since, at = f"from {moment(loss.since, zone)}", f"from {moment(loss.at, zone)}"
     if first.unready != worst.unready or (worst.chunks and not first.chunks and not first.unready):
         return [*short_words(first, since), *short_words(worst, at)]
@@ -133,16 +141,6 @@ class WindowRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
-    """count: the most at one time. at: when that begins. first: when there are any. first_count: how many there are then."""
-
-    count: int
-    at: datetime
-    first: datetime
-    first_count: int
-
-
-@dataclass(frozen=True, slots=True)
 class CostChange:
     """The costs of base and head over the same span."""
 
@@ -171,32 +169,31 @@ class CostChange:
         for start, end, (before, after) in aligned(*sides):
             yield start, end, before, after
 
-    def new_nodes(self) -> Peak | None:
-        """By how many nodes the head exceeds the base at most; None if it never does."""
-        return _peak((instant, after.nodes - before.nodes) for instant, _, before, after in self.spans())
+    def new_nodes(self) -> Rise[int] | None:
+        """By how many nodes the head exceeds the base; None if it never does."""
+        counts = ((instant, after.nodes - before.nodes) for instant, _, before, after in self.spans())
+        more = [(instant, count) for instant, count in counts if count > 0]
+        return rise_of(more, int) if more else None
 
     def more_unpriced(self) -> int:
         """By how many nodes without a known price the head exceeds the base at most."""
         return max(0, *(after.unpriced - before.unpriced for _, _, before, after in self.spans()))
 
-    def shortfalls(self) -> dict[ObjectRef, Loss]:
-        """By demand that loses anything at any time: its first and its worst loss."""
-        losses: dict[ObjectRef, Loss] = {}
+    def shortfalls(self) -> dict[ObjectRef, Rise[Shortfall]]:
+        """What each demand loses over time, of those that lose anything at any time."""
+        losses: dict[ObjectRef, list[tuple[datetime, Shortfall]]] = {}
         for instant, _, before, after in self.spans():
             for ref, short in _shortfalls(before, after):
-                loss = losses.get(ref)
-                if loss is None:
-                    losses[ref] = Loss(short, instant, short, instant)
-                elif _weight(short) > _weight(loss.worst):
-                    losses[ref] = replace(loss, worst=short, at=instant)
-        return losses
+                losses.setdefault(ref, []).append((instant, short))
+        return {ref: rise_of(values, _weight) for ref, values in losses.items()}
 
-    def most_lacking(self) -> Peak | None:
-        """The most new chunks without a place at one time; None if there are never any."""
-        return _peak(
-            (instant, sum(short.lacking for _, short in _shortfalls(before, after)))
-            for instant, _, before, after in self.spans()
-        )
+    def lacking(self) -> Rise[int] | None:
+        """How many new chunks are without a place; None if there are never any."""
+        counts: Counter[datetime] = Counter()
+        for instant, _, before, after in self.spans():
+            counts[instant] += sum(short.lacking for _, short in _shortfalls(before, after))
+        more = [(instant, count) for instant, count in counts.items() if count]
+        return rise_of(more, int) if more else None
 
     def demands(self) -> list[CostRow]:
         """Those that cost anything, what changes most first."""
@@ -227,17 +224,6 @@ class CostChange:
         order = sorted(left.keys() | right.keys(), key=lambda key: (key[0], key[1] is not None, -(key[1] or 0)))
         rows = [WindowRow(left.get(key), right.get(key)) for key in order]
         return [row for row in rows if _differs(row)]
-
-
-def _peak(counts: Iterable[tuple[datetime, int]]) -> Peak | None:
-    """The peak of counts by time; None if none is above 0."""
-    peak = None
-    for instant, count in counts:
-        if peak is None:
-            peak = Peak(count, instant, instant, count) if count > 0 else None
-        elif count > peak.count:
-            peak = replace(peak, count=count, at=instant)
-    return peak
 
 
 def _shortfalls(before: SteadyState, after: SteadyState) -> Iterator[tuple[ObjectRef, Shortfall]]:

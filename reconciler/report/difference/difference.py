@@ -24,7 +24,7 @@ from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import HOURS_PER_MONTH, Spending
-from reconciler.report.costs import CostChange, Loss, Shortfall, shortfall
+from reconciler.report.costs import CostChange, Rise, Shortfall, shortfall
 from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.room import RoomChanges, room_changes
 from reconciler.report.plan.words import lack_words
@@ -198,7 +198,7 @@ class Difference(Details):
         return (self.per_hour_after - self.per_hour_before) * HOURS_PER_MONTH
 
     @property
-    def later(self) -> tuple[tuple[ObjectRef, Loss], ...]:
+    def later(self) -> tuple[tuple[ObjectRef, Rise[Shortfall]], ...]:
         """Demands that lose something, or more, only at a later time, when schedules have another value."""
         losses = {} if self.cost is None else self.cost.shortfalls()
         return tuple((ref, losses[ref]) for ref in sorted(losses) if losses[ref].at > self.head.now)

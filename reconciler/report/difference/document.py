@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
-from reconciler.report.costs import CostChange, CostRow, Loss, WindowRow
+from reconciler.report.costs import CostChange, CostRow, Rise, Shortfall, WindowRow
 from reconciler.report.difference.difference import DemandChange, Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
@@ -86,14 +86,14 @@ def _demand_row(item: DemandChange) -> dict[str, Any]:
     }
 
 
-def _later_row(ref: ObjectRef, loss: Loss) -> dict[str, Any]:
+def _later_row(ref: ObjectRef, loss: Rise[Shortfall]) -> dict[str, Any]:
     return {
         **reference_row(ref),
         "first": timestamp(loss.since),
         "from": timestamp(loss.at),
-        "unplaced": loss.worst.chunks,
-        "ready": not loss.worst.unready,
-        "why": loss.worst.why or None,
+        "unplaced": loss.most.chunks,
+        "ready": not loss.most.unready,
+        "why": loss.most.why or None,
     }
 
 

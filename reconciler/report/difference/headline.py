@@ -12,7 +12,7 @@ from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef, counted, listed
-from reconciler.report.costs import CostChange, Loss, losing_words, loss_words
+from reconciler.report.costs import CostChange, Rise, Shortfall, losing_words, loss_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.room import named_room, room_words
 from reconciler.report.plan.words import SPAN, sample_words
@@ -92,13 +92,13 @@ def _shares(counts: Mapping[ObjectRef, int]) -> str:
 
 def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
     """New chunks that will find no place at a later time, when schedules ask for more."""
-    peak = None if change.cost is None else change.cost.most_lacking()
-    if peak is None or peak.count <= known:
+    peak = None if change.cost is None else change.cost.lacking()
+    if peak is None or peak.most <= known:
         return []
-    words = f"{counted(peak.count, 'new chunk')} without a place from {moment(peak.at, zone)}"
+    words = f"{counted(peak.most, 'new chunk')} without a place from {moment(peak.at, zone)}"
     if known:
         return [f"up to {words}"]
-    return [f"{words}, the first from {moment(peak.first, zone)}" if peak.first < peak.at else words]
+    return [f"{words}, the first from {moment(peak.since, zone)}" if peak.since < peak.at else words]
 
 
 def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
@@ -145,13 +145,13 @@ def _objects(change: Difference) -> list[str]:
 def _growth(change: Difference, now: int, zone: tzinfo | None) -> list[str]:
     """By how many nodes the head exceeds the base later, if by more than now."""
     peak = None if change.cost is None else change.cost.new_nodes()
-    if peak is None or peak.count <= max(0, now):
+    if peak is None or peak.most <= max(0, now):
         return []
-    most, at = counted(peak.count, "more node"), moment(peak.at, zone)
-    if now > 0 or peak.first == peak.at:
+    most, at = counted(peak.most, "more node"), moment(peak.at, zone)
+    if now > 0 or peak.since == peak.at:
         return [f"up to {most} from {at}"]
-    first = f"{counted(peak.first_count, 'more node')} from {moment(peak.first, zone)}"
-    return [f"{first}, up to {peak.count:,} from {at}"]
+    first = f"{counted(peak.first, 'more node')} from {moment(peak.since, zone)}"
+    return [f"{first}, up to {peak.most:,} from {at}"]
 
 
 def cost_words(change: Difference) -> str:
@@ -221,7 +221,7 @@ def verdict(change: Difference) -> str:
     if change.conflicts or change.failed_gates or change.stalled or has_new_errors:
         return "Do not merge as it is"
     short = [item.shortfall for item in change.demands]
-    short += [] if change.cost is None else [loss.worst for loss in change.cost.shortfalls().values()]
+    short += [] if change.cost is None else [loss.most for loss in change.cost.shortfalls().values()]
     looks = {
         "has less room": bool(change.room.less),
         "drifts": bool(change.drift),
@@ -275,9 +275,9 @@ class Gates:
             return ()
         sentences = self._too_dear(change, cost)
         peak = cost.new_nodes()
-        if self.max_new_nodes is not None and peak is not None and peak.count > self.max_new_nodes:
+        if self.max_new_nodes is not None and peak is not None and peak.most > self.max_new_nodes:
             allowed = f"{self.max_new_nodes:,} {'is' if self.max_new_nodes == 1 else 'are'} allowed"
-            sentences.append(f"up to {counted(peak.count, 'new node')} from {moment(peak.at, zone)}; {allowed}")
+            sentences.append(f"up to {counted(peak.most, 'new node')} from {moment(peak.at, zone)}; {allowed}")
         if self.no_unplaced:
             for ref, loss in sorted(cost.shortfalls().items()):
                 sentences += [f"{ref}: {_with_way_out(words)}" for words in loss_words(_bounded(loss), zone)]
@@ -318,8 +318,8 @@ def _with_way_out(words: str) -> str:
     return f"{words}{_FIRST_ONE}" if words.endswith(NOT_SHOWN) else words
 
 
-def _bounded(loss: Loss) -> Loss:
+def _bounded(loss: Rise[Shortfall]) -> Rise[Shortfall]:
     """The loss that counts. Of chunks left to an autoscaler, only those that headroom keeps at present count. An autoscaler cannot show
     itself before there is a native buffer, and the first one must be mergeable."""
-    first, worst = (replace(short, unsure=short.handed_over) for short in (loss.first, loss.worst))
-    return replace(loss, first=first, worst=worst)
+    first, most = (replace(short, unsure=short.handed_over) for short in (loss.first, loss.most))
+    return replace(loss, first=first, most=most)

@@ -160,8 +160,8 @@ def _room_later(change: Difference, zone: tzinfo | None) -> Iterator[Row]:
 def _later(change: Difference, zone: tzinfo | None) -> Iterator[Row]:
     """Demands that lose something only at a later time, when schedules have another value."""
     for ref, loss in change.later:
-        why = short_words(loss.worst, "then") if loss.since == loss.at else loss_words(loss, zone)
-        yield _row(ref, f"from {moment(loss.at, zone)}", f"{loss.worst.chunks:,}", why)
+        why = short_words(loss.most, "then") if loss.since == loss.at else loss_words(loss, zone)
+        yield _row(ref, f"from {moment(loss.at, zone)}", f"{loss.most.chunks:,}", why)
 
 
 def _row(ref: ObjectRef, size: str, unplaced: str, why: list[str]) -> Row:
