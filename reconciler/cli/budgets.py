@@ -114,7 +114,7 @@ def _printed(
 
     pools, states = found.pools, found.states
     if output == "json":
-        from reconciler.report.budgets.document import budget_spans_json, budgets_document
+        from reconciler.report.budgets import budget_spans_json, budgets_document
         from reconciler.report.escaping import to_json
 
         if not asked_for_span:
@@ -127,7 +127,7 @@ def _printed(
         return
     from reconciler.cli.options import paint_for_stdout, width_of_stdout
     from reconciler.plan.node_pools.budget_timeline import cells_over
-    from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
+    from reconciler.report.budgets import HourGrid, budgets_text, hours_text
 
     paint = paint_for_stdout()
     text = budgets_text(

@@ -14,7 +14,7 @@ from reconciler.model.nodes import DisruptionBudget, NodeClaimTemplate, NodePool
 from reconciler.model.schedules import BudgetPeriod
 from reconciler.plan.node_pools.budget_timeline import budget_cells, pieces_over
 from reconciler.plan.node_pools.disruption_budgets import PoolState
-from reconciler.report.budgets.document import budget_spans_json
+from reconciler.report.budgets import budget_spans_json
 
 POOLS, BUDGETS, HOURS = 200, 50, 365 * 24
 START = datetime(2026, 1, 1, tzinfo=UTC)

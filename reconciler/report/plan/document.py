@@ -22,7 +22,7 @@ from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason, by_
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Departure, WaitingDeletions
 from reconciler.model.timelines import HOURS_PER_MONTH, Spending
-from reconciler.report.budgets.document import budget_row, local_budgets_row
+from reconciler.report.budgets import budget_row, local_budgets_row
 from reconciler.report.escaping import masked_changes, members, timestamp
 from reconciler.report.findings import finding_row
 from reconciler.report.plan.page import leaving_nodes

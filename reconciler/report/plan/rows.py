@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 from typing import Any
 
 from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange, Plan, StaticPoolChange
 from reconciler.model.findings import Finding
-from reconciler.report.budgets.document import changing_local_budgets, validity, written_and_compiled
+from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.quantity import format_duration
+from reconciler.model.schedules import PoolBudgets
 from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines
 from reconciler.report.findings import finding_words, words_lines
 from reconciler.report.plan.words import node_name, offered, static_words, value
-from reconciler.report.words import Row, hourly
+from reconciler.report.words import Row, hourly, moment
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "cyan"}
@@ -107,7 +109,7 @@ def _fewer_fields(row: Mapping[str, Any], most: int) -> Row:
 
 
 def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> Row:
-    pools = changing_local_budgets(plan, objects) if plan.local_budgets else []
+    pools = _changing_local_budgets(plan, objects) if plan.local_budgets else []
     rows = [
         {
             "name": f"NodePool/{pool.node_pool}",
@@ -116,10 +118,57 @@ def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzi
             "why": "no window until then",
         }
         for pool in pools
-        for written, compiled in written_and_compiled(pool)
+        for written, compiled in _written_and_compiled(pool)
     ]
-    notes = [f"NodePool/{pool.node_pool}: {validity(pool, zone)}." for pool in pools]
+    notes = [f"NodePool/{pool.node_pool}: {_validity(pool, zone)}." for pool in pools]
     return section("Budgets in local time", rows, "Written", "Applied, in UTC", notes=notes)
+
+
+def _changing_local_budgets(plan: Plan, objects: Iterable[ObjectChange]) -> list[PoolBudgets]:
+    """The budgets of NodePools that change. The JSON has all of them.
+
+    objects: the plan's own, or those that merging would change.
+    """
+    changing = {change.ref.name for change in objects if change.ref.kind == "NodePool"}
+    return [pool for pool in plan.local_budgets if pool.node_pool in changing]
+
+
+def _written_and_compiled(pool: PoolBudgets) -> list[tuple[str, list[str]]]:
+    """What was written, and what it was compiled into, in words: `0 (Drifted): 0 9 * * mon-fri for 8h`."""
+    pairs = [
+        (_budget_words(budget), [_budget_words(item) for item, origin in _sourced(pool) if origin == index])
+        for index, budget in enumerate(pool.written.budgets)
+    ]
+    if pool.written.allow_windows:
+        windows = "; ".join(
+            f"{window.schedule} for {_length(window.duration)}{_reasons(window.reasons)}"
+            for window in pool.written.allow_windows
+        )
+        zeros = [_budget_words(item) for item, origin in _sourced(pool) if origin is None]
+        pairs.append((f"only in {windows}", zeros))
+    return pairs
+
+
+def _validity(pool: PoolBudgets, zone: tzinfo | None) -> str:
+    form = pool.compiled
+    return f"valid until {moment(form.valid_until, zone)}; recompiled from {moment(form.renew_at, zone)}"
+
+
+def _budget_words(budget: DisruptionBudget) -> str:
+    when = "always" if budget.schedule is None else f"{budget.schedule} for {_length(budget.duration)}"
+    return f"{budget.nodes}{_reasons(budget.reasons)}: {when}"
+
+
+def _reasons(reasons: tuple[str, ...] | None) -> str:
+    return "" if reasons is None else f" ({', '.join(reasons)})"
+
+
+def _length(duration: timedelta | None) -> str:
+    return "" if duration is None else format_duration(duration)
+
+
+def _sourced(pool: PoolBudgets) -> Iterable[tuple[DisruptionBudget, int | None]]:
+    return zip(pool.compiled.budgets, pool.compiled.origins, strict=True)
 
 
 def creation_row(creation: NodeClaimCreation, sign: str = "+", domains: str = "") -> Row:

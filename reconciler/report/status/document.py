@@ -29,7 +29,7 @@ from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.timelines import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
-from reconciler.report.budgets.document import budget_row
+from reconciler.report.budgets import budget_row
 from reconciler.report.escaping import members, timestamp, uri_path
 from reconciler.report.findings import finding_row
 from reconciler.report.plan.document import demand_row, money, waiting_deletions_row

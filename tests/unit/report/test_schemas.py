@@ -14,7 +14,7 @@ from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import BudgetPieces
-from reconciler.report.budgets.document import budget_spans_json
+from reconciler.report.budgets import budget_spans_json
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.explanation import explanation, explanation_document

@@ -18,8 +18,7 @@ from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
 from reconciler.model.timelines import BudgetPieces
 from reconciler.plan.node_pools.budget_timeline import budget_cells
 from reconciler.plan.node_pools.disruption_budgets import PoolState, budget_outcomes
-from reconciler.report.budgets.document import BUDGETS_SCHEMA, budget_row, budget_spans_json
-from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
+from reconciler.report.budgets import BUDGETS_SCHEMA, HourGrid, budget_row, budget_spans_json, budgets_text, hours_text
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import timestamp, to_json

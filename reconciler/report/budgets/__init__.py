@@ -1,1 +1,0 @@
-"""Disruption budgets: what they allow, now and hour by hour, as text, JSON, SVG and HTML."""
