@@ -14,15 +14,18 @@ from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation,
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.quantity import format_duration
+from reconciler.model.refs import counted
 from reconciler.model.schedules import PoolBudgets
-from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines
+from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines, visible
 from reconciler.report.findings import finding_words, words_lines
-from reconciler.report.plan.words import node_name, offered, static_words, value
+from reconciler.report.plan.words import launch_price, place_words
 from reconciler.report.words import Row, hourly, moment
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "cyan"}
 """By sign: what is made, goes, changes or stays."""
+_MOST_OF_A_VALUE = 2_000
+"""The longest value to show, in characters. A longer one is a document of its own."""
 _ONE_LINE = 80
 """Characters of what and why that stand in one line of text; the why of longer ones has a line of its own."""
 
@@ -178,7 +181,7 @@ def creation_row(creation: NodeClaimCreation, sign: str = "+", domains: str = ""
     return {
         "sign": sign,
         "name": creation.name,
-        "what": offered(creation),
+        "what": _offered(creation),
         "why": f"NodePool {planned.node_pool}{within}, {creation.reason}",
         "fields": [],
     }
@@ -186,7 +189,7 @@ def creation_row(creation: NodeClaimCreation, sign: str = "+", domains: str = ""
 
 def action_row(action: NodeClaimAction, sign: str) -> Row:
     price = "" if action.price is None else hourly(action.price)
-    return {"sign": sign, "name": node_name(action), "what": price, "why": action.reason, "fields": []}
+    return {"sign": sign, "name": _node_name(action), "what": price, "why": action.reason, "fields": []}
 
 
 def object_row(change: ObjectChange) -> Row:
@@ -196,7 +199,9 @@ def object_row(change: ObjectChange) -> Row:
         why = f"declared in {change.position.in_file}"
     fields = []
     if change.action is Action.UPDATE:
-        fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in masked_changes(change.changes)]
+        fields = [
+            f"{item.path}: {_value(item.before)} → {_value(item.after)}" for item in masked_changes(change.changes)
+        ]
     # The kind is part of the row, so that a deleted NodePool is not among "6 more" buffers.
     return {
         "sign": _SIGNS[change.action],
@@ -211,7 +216,46 @@ def object_row(change: ObjectChange) -> Row:
 def static_pool_row(item: StaticPoolChange) -> Row:
     sign = "+" if item.after > item.before else "-"
     why = f"{item.before:,} → {item.after:,}, made by Karpenter itself"
-    return {"sign": sign, "name": f"NodePool {item.node_pool}", "what": static_words(item), "why": why, "fields": []}
+    return {"sign": sign, "name": f"NodePool {item.node_pool}", "what": _static_words(item), "why": why, "fields": []}
+
+
+def _offered(creation: NodeClaimCreation) -> str:
+    """The possible kinds of a new node: `on-demand in zone-a: c-4x-amd64-linux or 5 other types, $0.1086/h`."""
+    planned = creation.planned
+    types = planned.instance_types[0] if planned.instance_types else "any type"
+    if len(planned.instance_types) > 1:
+        types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
+    price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
+    return f"{place_words(planned)}: {types}, {price}"
+
+
+def _node_name(action: NodeClaimAction) -> str:
+    if action.node is None:
+        return action.node_claim or ""
+    if action.node_claim is None or action.node_claim == action.node:
+        return action.node
+    return f"{action.node_claim} ({action.node})"
+
+
+def _value(item: Any) -> str:
+    """A field's value on one line; `(absent)` for none. `masked_changes` decides what may be shown."""
+    import json
+
+    if item is None:
+        return "(absent)"
+    text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
+    return text if len(text) <= _MOST_OF_A_VALUE else f"{text[: _MOST_OF_A_VALUE - 1]}…"
+
+
+def _static_words(change: StaticPoolChange) -> str:
+    """`3 more nodes (static)`, with the price of one if that is known."""
+    difference = change.after - change.before
+    words = f"{counted(abs(difference), 'more node' if difference > 0 else 'fewer node')} (static)"
+    if change.never:
+        words += f", and {change.never:,} that never come, since its limit is {change.after:,} nodes"
+    if change.price is None:
+        return words
+    return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"
 
 
 def page_text(page: ReportPage, *, paint: Paint = plain, width: int | None = None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import tzinfo
-from typing import Any
 
 from reconciler.model.changes import (
     Action,
@@ -12,9 +11,7 @@ from reconciler.model.changes import (
     DomainCount,
     NodeClaimAction,
     NodeClaimChanges,
-    NodeClaimCreation,
     Plan,
-    StaticPoolChange,
 )
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand, Service
@@ -25,16 +22,12 @@ from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, counted, listed
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
-from reconciler.report.escaping import visible
 from reconciler.report.words import change_words, dollars, hourly, moment
 
 _RESERVED = "reserved"
 
 _NEXT_TO_NOTHING = 0.00005
 """In USD an hour. With four digits, smaller prices would be shown as 0."""
-
-MOST_OF_A_VALUE = 2_000
-"""The longest value to show, in characters. A longer one is a document of its own."""
 
 MOST_ZONES = 2
 """The most zones to name on one line; more are counted."""
@@ -119,49 +112,10 @@ def lack_words(reasons: Iterable[UnplacedReason], service: Service) -> list[str]
     return [reason_words(reason) for reason in reasons] or ([service.why] if service.why else [])
 
 
-def offered(creation: NodeClaimCreation) -> str:
-    """The possible kinds of a new node: `on-demand in zone-a: c-4x-amd64-linux or 5 other types, $0.1086/h`."""
-    planned = creation.planned
-    types = planned.instance_types[0] if planned.instance_types else "any type"
-    if len(planned.instance_types) > 1:
-        types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
-    price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
-    return f"{place_words(planned)}: {types}, {price}"
-
-
 def place_words(planned: PlannedNode) -> str:
     """`on-demand in zone-a or zone-b`."""
     zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
     return f"{' or '.join(planned.capacity_types)} in {zones}"
-
-
-def node_name(action: NodeClaimAction) -> str:
-    if action.node is None:
-        return action.node_claim or ""
-    if action.node_claim is None or action.node_claim == action.node:
-        return action.node
-    return f"{action.node_claim} ({action.node})"
-
-
-def value(item: Any) -> str:
-    """A field's value on one line; `(absent)` for none. `masked_changes` decides what may be shown."""
-    import json
-
-    if item is None:
-        return "(absent)"
-    text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
-    return text if len(text) <= MOST_OF_A_VALUE else f"{text[: MOST_OF_A_VALUE - 1]}…"
-
-
-def static_words(change: StaticPoolChange) -> str:
-    """`3 more nodes (static)`, with the price of one if that is known."""
-    difference = change.after - change.before
-    words = f"{counted(abs(difference), 'more node' if difference > 0 else 'fewer node')} (static)"
-    if change.never:
-        words += f", and {change.never:,} that never come, since its limit is {change.after:,} nodes"
-    if change.price is None:
-        return words
-    return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"
 
 
 def waiting_words(waiting: WaitingDeletions, zone: tzinfo | None = None) -> str:
