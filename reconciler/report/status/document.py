@@ -16,6 +16,7 @@ from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import InstanceType
+from reconciler.model.placement import by_demand
 from reconciler.model.provisioning_requests import (
     BOOKING_EXPIRED,
     CAPACITY_REVOKED,
@@ -59,17 +60,16 @@ class Links:
 
     def commit(self, revision: str | None) -> str | None:
         """The page of a revision (`main@sha1:` and 40 digits)."""
-        commit = (revision or "").partition("@sha1:")[2]
-        if not self.base or not commit:
-            return None
-        return f"{self.base}/{self.commit_page}/{commit}"
+        return self._page(self.commit_page, revision)
 
     def line(self, revision: str | None, file: str | None, line: int | None) -> str | None:
         """The page of a file at a revision, at a line that is counted from 1."""
+        tree = self._page(self.file_page, revision)
+        return f"{tree}/{uri_path(file)}{f'#L{line}' if line else ''}" if tree and file else None
+
+    def _page(self, part: str, revision: str | None) -> str | None:
         commit = (revision or "").partition("@sha1:")[2]
-        if not self.base or not commit or not file:
-            return None
-        return f"{self.base}/{self.file_page}/{commit}/{uri_path(file)}" + (f"#L{line}" if line else "")
+        return f"{self.base}/{part}/{commit}" if self.base and commit else None
 
 
 def request_state(outcome: DemandOutcome, request: RequestState) -> str:
@@ -92,27 +92,23 @@ def demand_rows(plan: Plan, standing: StandingNodes, links: Links) -> list[dict[
             "url": None
             if outcome.demand.source is None
             else links.line(plan.revision, outcome.demand.source.file, outcome.demand.source.line),
-            "capacity": _capacity(outcome, standing, places.get(outcome.demand.ref, {}).values()),
+            "capacity": _capacity(outcome, standing, places.get(outcome.demand.ref, [])),
         }
         for outcome in plan.demands
         if not outcome.demand.is_pending_pod
     ]
 
 
-def _places(nodes: Iterable[StandingNode]) -> dict[ObjectRef, dict[str, dict[str, Any]]]:
-    """By demand and node: how many of its chunks are there."""
-    by_demand: dict[ObjectRef, dict[str, dict[str, Any]]] = {}
+def _places(nodes: Iterable[StandingNode]) -> dict[ObjectRef, list[dict[str, Any]]]:
+    """By demand: the nodes that hold its chunks, and how many."""
+    places: dict[ObjectRef, list[dict[str, Any]]] = {}
     for node in nodes:
-        for holding in node.holdings:
-            rows = by_demand.setdefault(holding.demand, {})
-            row = rows.setdefault(
-                node.name, {"name": node.name, "nodePool": node.node_pool, "state": str(node.state), "chunks": 0}
-            )
-            row["chunks"] += holding.count
-    return by_demand
+        for ref, chunks in by_demand(node.holdings).items():
+            places.setdefault(ref, []).append({**members(node, "name", "node_pool", "state"), "chunks": chunks})
+    return places
 
 
-def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: list[dict[str, Any]]) -> dict[str, Any]:
     """ready, coming, missing: chunks; together those that are asked for."""
     wanted = outcome.demand.desired or 0
     ready = wanted if outcome.is_full else max(0, min(wanted, outcome.ready))
@@ -125,7 +121,7 @@ def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: Iterable[M
         "coming": coming,
         "missing": wanted - ready - coming,
         "shortSince": None if since is None else timestamp(since),
-        "nodes": list(nodes),
+        "nodes": nodes,
         "pricePerHour": money(standing.per_hour.get(outcome.demand.ref, 0.0)),
     }
 
