@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 from reconciler.catalog.observed import ClusterCatalog
@@ -72,17 +74,12 @@ class World:
             server.close()
 
 
-class _NoCycle:
-    """Of a world whose passes are made by hand: nothing is known of the time to come."""
-
-    outlook = None
-
-
 def world(cluster: str, clock: ManualClock, cycle: Cycle | None = None) -> World:
     last = LastPass(cluster=cluster, clock=clock, metrics=Metrics(), log=logger())
     daemon = Daemon(run_pass=lambda _trigger: PassResult(), poll_source=lambda: False, clock=clock)
-    known = cycle or cast("Cycle", _NoCycle())
-    pages = DaemonPages(SETTINGS, last, known, clock, cluster=cluster, daemon=daemon, election=None)
+    # Where passes are made by hand, nothing is known of the time to come.
+    known = cycle or SimpleNamespace(outlook=None)
+    pages = DaemonPages(SETTINGS, last, cast("Cycle", known), clock, cluster=cluster, daemon=daemon, election=None)
     return World(clock, last, pages)
 
 
@@ -267,19 +264,13 @@ def main(arguments: list[str] | None = None) -> None:
         options.folder.mkdir(parents=True, exist_ok=True)
         for name in [options.only] if options.only else WORLDS:
             made = WORLDS[name]()
-            with made.served() as address:
-                for width in (PHONE, DESK):
-                    for dark in (False, True):
-                        look = "dark" if dark else "light"
-                        with browser.opened(
-                            f"{address}/",
-                            width=width,
-                            height=900,
-                            dark=dark,
-                            zone="Europe/Berlin",
-                            now=made.clock.now(),
-                        ) as tab:
-                            (options.folder / f"{name}-{width}-{look}.png").write_bytes(tab.picture())
+            with (
+                made.served() as address,
+                browser.opened(f"{address}/", zone="Europe/Berlin", now=made.clock.now()) as tab,
+            ):
+                for width, look in product((PHONE, DESK), ("light", "dark")):
+                    tab.look(width=width, height=900, dark=look == "dark", zone="Europe/Berlin")
+                    (options.folder / f"{name}-{width}-{look}.png").write_bytes(tab.picture())
     sys.stdout.write(f"pictures are in {options.folder}\n")
 
 
