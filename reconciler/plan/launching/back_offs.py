@@ -11,7 +11,7 @@ the wait. After a wait one NodeClaim is a probe, and the others follow when it h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
@@ -109,25 +109,18 @@ class LaunchRecord:
         failed = {offering for item in self.back_offs for offering in item.offered.combinations()}
         left_alone = self.avoided(now)
         probes = {launch.offered for launch in self.launches.values()}
-        kept: list[PlannedNode] = []
-        cuts: list[Cut] = []
-        for node in capped.kept:
+        why = "one node shows first whether its instance types are in stock again"
+
+        def cut_of(node: PlannedNode) -> Cut | None:
             offered = _offered(node)
             asked = set(offered.combinations())
             probed = asked <= failed and not any(item.demand in apart for item in node.holdings)
             if probed and (offered in probes or not left_alone.isdisjoint(asked)):
-                cuts.append(
-                    Cut(
-                        node,
-                        "one node shows first whether its instance types are in stock again",
-                        Cause.PROBED,
-                        passing=True,
-                    )
-                )
-            else:
-                kept.append(node)
-                probes.add(offered)
-        return replace(capped, kept=tuple(kept), cuts=(*capped.cuts, *cuts))
+                return Cut(node, why, Cause.PROBED, passing=True)
+            probes.add(offered)
+            return None
+
+        return capped.cutting(cut_of)
 
     def next_end(self, now: datetime) -> datetime | None:
         """When the next offering may be tried again."""

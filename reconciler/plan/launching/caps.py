@@ -6,7 +6,7 @@ Demands are cut from the end of their order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.changes import NodeClaimCreation
@@ -55,6 +55,12 @@ class Capped:
     """Nodes that no cap forbids, for the next waves, in the planned order."""
     refused: frozenset[ObjectRef] = frozenset()
     """Demands that are placed as a whole and over a cap for longer than this pass. Without them, demands that share their nodes may get nodes."""
+
+    def cutting(self, cut_of: Callable[[PlannedNode], Cut | None]) -> Capped:
+        """The same without the nodes for which `cut_of` has a cut. It is asked in the planned order."""
+        found = [(node, cut_of(node)) for node in self.kept]
+        cuts = tuple(cut for _, cut in found if cut is not None)
+        return replace(self, kept=tuple(node for node, cut in found if cut is None), cuts=(*self.cuts, *cuts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,15 +292,14 @@ def capped_nodes(
 def after_pods(capped: Capped, pods_first: Mapping[str, Iterable[Resources]], apart: Collection[ObjectRef]) -> Capped:
     """Cuts nodes that pods would take at once which are about to get nodes of their own. pods_first: what these pods request, by NodePool.
     apart: demands whose nodes do not wait."""
-    kept: list[PlannedNode] = []
-    cuts: list[Cut] = []
-    for node in capped.kept:
+
+    def cut_of(node: PlannedNode) -> Cut | None:
         taken = any(requests.fits(node.requests) for requests in pods_first.get(node.node_pool, ()))
-        if taken and not any(item.demand in apart for item in node.holdings):
-            cuts.append(Cut(node, "Karpenter first chooses nodes for pods that wait", Cause.PODS_FIRST, passing=True))
-        else:
-            kept.append(node)
-    return replace(capped, kept=tuple(kept), cuts=(*capped.cuts, *cuts)) if cuts else capped
+        if not taken or any(item.demand in apart for item in node.holdings):
+            return None
+        return Cut(node, "Karpenter first chooses nodes for pods that wait", Cause.PODS_FIRST, passing=True)
+
+    return capped.cutting(cut_of)
 
 
 def refused_cuts(capped: Capped) -> tuple[Cut, ...]:
