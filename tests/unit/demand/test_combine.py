@@ -49,11 +49,6 @@ def test_only_pods_that_wait_for_a_node_are_pending() -> None:
     assert (only.desired, only.opens_nodes, only.is_pending_pod) == (1, False, True)
 
 
-def test_new_nodes_are_planned_for_pending_pods_only_on_request() -> None:
-    view = ClusterView(pods=(pod(),))
-    assert [item.opens_nodes for item in pending_demands(view, include_pending=True)] == [True]
-
-
 def test_pending_pods_come_first_then_priority_then_names() -> None:
     view = ClusterView(pods=(pod("b"), replace(pod("c"), priority=100), pod("a")))
     declared = Declared(
@@ -164,13 +159,6 @@ def test_a_node_goes_with_its_nodeclaim_and_when_it_is_being_disrupted() -> None
     found = leaving_demands(view, NOW)
     assert [(demand.ref.name, demand.leaves) for demand in found] == [("web-1", "node-1"), ("web-2", "node-2")]
     assert [item.name for item in without_leaving(view, found).pods] == ["web-3"]
-
-
-def test_an_ordinary_pass_leaves_them_where_they_run() -> None:
-    view = ClusterView(nodes=(GOING,), pods=(WEB,))
-    assert demands(Declared(), view, dialect=Dialect.KARPENTER)[0] == ()
-    (asked,) = with_leaving((), leaving_demands(view, NOW))
-    assert (str(asked.ref), asked.leaves, asked.opens_nodes) == ("Pod/shop/web-1", "going", True)
 
 
 def test_they_come_after_pods_that_wait_and_before_what_is_declared() -> None:

@@ -73,17 +73,6 @@ def test_labels_and_tolerations_that_every_live_pod_has_are_no_difference() -> N
     assert findings == []
 
 
-def test_a_chunk_like_a_live_pod_has_none_of_what_was_made_for_that_pod() -> None:
-    own = replace(
-        shape(labels={"app": "web"}),
-        volume_claims=("web-1-scratch",),
-    )
-    view = ClusterView(pods=(web_pod(shape=own),))
-    demand, _ = ask_one(buffer(), workloads=[selecting()], view=view, dialect=Dialect.CLUSTER_AUTOSCALER)
-    chunk = demand.groups[0].shape
-    assert chunk.volume_claims == ()
-
-
 def test_kinds_of_other_projects_may_have_the_names_of_kubernetes_own() -> None:
     advanced = ObjectRef("apps.kruise.io", "StatefulSet", "shop", "web")
     theirs = Workload(advanced, None, 10, selector=LabelSelector((("app", "web"),)))

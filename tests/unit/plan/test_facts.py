@@ -98,14 +98,6 @@ def test_each_hostname_of_several_nodes_is_a_finding() -> None:
     assert str(second.ref) == "Node/b1"
 
 
-def test_of_many_a_few_are_named() -> None:
-    nodes = [with_hostname(node(f"n{number}"), "same") for number in range(7)]
-
-    (finding,) = hostname_findings(nodes)
-
-    assert finding.message.startswith("7 nodes carry kubernetes.io/hostname=same (n0, n1, n2, n3, n4 and 2 more)")
-
-
 # What a plan says of pods that kube-scheduler has chosen a node for.
 
 
@@ -126,11 +118,6 @@ def test_one_that_counts_on_its_node() -> None:
 def test_one_whose_node_is_gone() -> None:
     words = "that node is gone or takes no pods, and Karpenter makes none until the choice is withdrawn"
     assert notes("gone") == (f"{CHOSEN} Pod/shop/web-0 on gone: {words}",)
-
-
-def test_of_many_three_are_named() -> None:
-    (note,) = notes(*"aaaaa")
-    assert "Pod/shop/web-2 on a and 2 more: " in note
 
 
 def test_nothing_is_said_of_others() -> None:
@@ -183,11 +170,3 @@ def test_what_was_never_applied_here_is_a_change_whatever_annotations_it_has(
     declared = read({"a.yaml": PARTIAL})
     metadata = {"name": "live"} if annotations is None else {"name": "live", "annotations": annotations}
     assert "spec.weight" in changes(declared, {"metadata": metadata, "spec": {}}, ref=POOL, reduced=reduced)
-
-
-@pytest.mark.parametrize("annotations", [None, {}, {"team": "a"}])
-def test_so_it_is_for_every_kind(annotations: dict[str, str] | None) -> None:
-    declared = read({"a.yaml": TEMPLATE})
-    body = prepared(declared.manifests[0], Owner())
-    metadata = {"name": "web", "namespace": "shop"} | ({} if annotations is None else {"annotations": annotations})
-    assert "template" in changes(declared, {"apiVersion": body["apiVersion"], "metadata": metadata}, reduced=True)

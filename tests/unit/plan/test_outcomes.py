@@ -54,12 +54,6 @@ def test_one_chunk_has_room_or_not() -> None:
     assert provisioning(answer)[2] == "of 1 chunk, 1 without a place"
 
 
-def test_chunks_on_nodes_that_are_on_their_way_are_not_capacity_yet() -> None:
-    answer = outcome(demand(count=3), places=(OccupiedBin(None, "on-its-way", (chunks(3),)),))
-    assert answer.on_existing == 3
-    assert provisioning(answer)[:2] == ("False", "RequiresNewCapacity")
-
-
 def test_new_and_missing_places_are_counted() -> None:
     missing = (
         Unplaced(

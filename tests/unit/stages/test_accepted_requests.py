@@ -269,17 +269,6 @@ def consumer() -> Document:
     return pods_of("train", 7, own="job", cpu="1")
 
 
-def test_each_step_of_an_atomic_request_is_told_once() -> None:
-    shop = BatchShop().given(request(count=9, class_name=ATOMIC))
-    shop.wait(timedelta(minutes=10))
-    shop.settle()
-    assert told(shop) == [
-        ("Normal", "AttemptUnderWay"),
-        ("Normal", "CapacityIsProvisioned"),
-        ("Normal", "CapacityReservationTimeExpired"),
-    ]
-
-
 def test_pods_that_wait_for_a_request_are_told_and_five_are_enough() -> None:
     shop = BatchShop(pool=node_pool(limits={"cpu": "1"})).given(
         consumer(), request(count=7, parameters={"noRetry": "true"})

@@ -193,20 +193,3 @@ def test_more_nodes_than_one_step_makes_come_in_steps_of_one_attempt() -> None:
     assert shop.conditions()["Provisioned"] == MADE
     assert attempts(shop) == {"1"}
     assert len(shop.claims()) == 6
-
-
-@pytest.mark.usefixtures("in_steps")
-def test_a_step_that_fails_takes_the_steps_before_it_along() -> None:
-    shop = BatchShop(pool=node_pool(consolidate_after="1h"))
-    shop.cluster.apply(asked(18))
-    shop.run()
-    shop.sandbox.wait(10)
-    out_of_stock(shop)
-    for _ in range(12):
-        if shop.conditions()["Provisioned"] == ("False", "AttemptFailed"):
-            break
-        shop.run()
-        shop.sandbox.wait(3)
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == ("False", "AttemptFailed")
-    assert shop.claims() == []

@@ -224,13 +224,6 @@ def test_the_priority_of_kueues_workload_decides_before_age(older: int, younger:
     assert shop.conditions(second)["Provisioned"] == NONE
 
 
-def test_a_workload_that_is_not_there_says_nothing() -> None:
-    shop = BatchShop()
-    ask(shop, "train", 3, workload="gone")
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == MADE
-
-
 # Passes over atomic requests that a cap is against: for how long it may be, they take nothing from the requests that can be made.
 
 BEYOND = ("False", "BeyondACap")
@@ -267,24 +260,6 @@ def test_a_request_beyond_a_cap_takes_no_node_of_another_request(
     assert shop.conditions(beyond[0])["Provisioned"] == BEYOND
     assert shop.conditions(made[0])["Provisioned"] == MADE
     assert len(shop.claims()) == -(-made[1] // 3)
-
-
-def test_what_shares_a_node_with_a_request_that_is_too_large_has_a_node_of_its_own() -> None:
-    shop = shop_with(nodes_per_request=3)
-    ask_for(shop, "big", 10)
-    ask_for(shop, "small", 1)
-    shop.settle()
-    assert shop.conditions("small")["Provisioned"] == MADE
-
-
-def test_what_has_room_on_nodes_that_are_there_is_found_beside_one_that_would_be_too_dear() -> None:
-    shop = shop_with(price_per_hour=0.5)
-    shop.sandbox.add_node("free", "m-4x", cpu="3")
-    ask_for(shop, "big", 30)
-    ask_for(shop, "small", 3)
-    shop.settle()
-    assert shop.conditions("big")["Provisioned"] == BEYOND
-    assert shop.conditions("small")["Provisioned"] == ("True", "CapacityIsFound")
 
 
 def test_a_request_for_nodes_of_its_own_beyond_a_cap_is_not_given_others() -> None:

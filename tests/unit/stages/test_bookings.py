@@ -248,20 +248,6 @@ def test_with_the_pool_at_its_limit_it_waits_until_the_stranger_goes() -> None:
     assert told == {"AttemptUnderWay": 1, "CapacityIsProvisioned": 2, "CapacityIsLost": 1}, "each is told once"
 
 
-def test_what_cannot_be_had_for_as_long_as_the_booking_lasts_is_revoked() -> None:
-    shop = booked_nodes(limits={"cpu": "12"}, consolidate_after="0s")
-    stranger(shop)
-    shop.settle()
-    shop.wait(timedelta(minutes=8))
-    shop.run()
-    assert ends(shop) == {}
-    shop.wait(timedelta(minutes=2))
-    shop.settle()
-    assert ends(shop) == {REVOKED: "CapacityIsGone"}
-    assert shop.held() == []
-    assert len(shop.claims()) == 1, "the stranger's"
-
-
 def test_a_request_of_which_pods_run_is_never_revoked() -> None:
     shop = booked_nodes(limits={"cpu": "12"}).given(own_pods(2), passes=3)
     taken = set(shop.sandbox.where().values())

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.refs import ObjectRef
 from tests import manifests
-from tests.fakes.embedded import Document, node_pool, workload, workload_ref
+from tests.fakes.embedded import Document, node_pool, workload_ref
 from tests.fakes.requests import (
     ATOMIC,
     CHECK,
@@ -63,11 +63,6 @@ def test_a_node_on_its_way_is_no_room_yet() -> None:
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     shop.settle()
     assert shop.conditions()["Provisioned"] == FOUND
-
-
-def test_pods_that_wait_have_the_room_before_a_request() -> None:
-    shop = BatchShop(nodes=1).given(workload(replicas=2, cpu="1500m"), request(count=1))
-    assert shop.conditions()["Provisioned"] == NOT_FOUND
 
 
 def test_pods_that_ran_and_ended_between_two_passes_have_used_the_booking() -> None:

@@ -143,18 +143,6 @@ def written_by(world: World, manager: str, *types: str) -> None:
     world.sandbox.change(buffer_ref(), write, manager)
 
 
-def test_a_bots_condition_changes_nothing() -> None:
-    world = World()
-    world.run()
-    before = world.status()["conditions"]
-    written_by(world, "reviewer-bot", "ReviewedBy")
-    result = world.run()
-    assert result.change_set is not None
-    assert result.change_set.results == ()
-    assert world.held() == 1
-    assert [item for item in world.status()["conditions"] if item["type"] != "ReviewedBy"] == before
-
-
 def test_release_and_status_follow_what_an_autoscaler_reports_in_the_same_pass() -> None:
     world = World()
     world.run()

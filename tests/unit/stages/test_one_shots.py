@@ -19,7 +19,7 @@ from tests import manifests
 from tests.builders import buffer_ref, instance_type
 from tests.fakes.embedded import Document, apply, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
-from tests.fakes.requests import BatchShop, request, request_ref
+from tests.fakes.requests import BatchShop, request
 
 # A buffer that is filled once ends for good: pods have used it, they did not come in time, or its nodes went first.
 
@@ -116,12 +116,6 @@ def test_what_is_written_later_does_not_begin_it_again() -> None:
     assert shop.held() == 0
 
 
-def test_one_whose_capacity_cannot_be_had_gives_up_too() -> None:
-    shop = Shop(in_git("replicas: 5"))
-    shop.keep(900, node_pool(limits={"cpu": "0"}), step=5)
-    assert shop.said("Expired") == ("True", "FillDeadlineExceeded")
-
-
 def test_one_whose_nodes_went_before_any_pod_came_was_not_fulfilled() -> None:
     shop = Shop()
     for name in shop.node_names():
@@ -211,16 +205,6 @@ def test_a_booking_that_no_pod_used_gives_the_room_back() -> None:
     shop.settle()
     assert shop.conditions()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
     assert (shop.chunks(), shop.left(), shop.status()["replicas"]) == (3, 3, 3)
-
-
-def test_a_booking_that_pods_used_does_not() -> None:
-    shop = OneShotShop().given(request(count=2))
-    shop.scale(2)
-    shop.cluster.delete(request_ref())
-    shop.settle()
-    assert (shop.chunks(), shop.left()) == (1, 1)
-    shop.scale(0)
-    assert (shop.chunks(), shop.left()) == (1, 1)
 
 
 def test_a_buffer_before_it_gives_the_room_back_when_it_goes() -> None:

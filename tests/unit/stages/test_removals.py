@@ -87,14 +87,6 @@ def test_the_second_of_two_buffers_goes_at_once_and_so_does_what_a_person_allows
     assert shop.nodes() == 0
 
 
-def test_a_lowered_size_is_no_removal() -> None:
-    shop = Shop(web=7)
-    shop.source.commit(files(web=1))
-    result = shop.passes(180)
-    assert shop.nodes() == 1
-    assert not result.required_plan.waiting
-
-
 def test_a_folder_with_a_buffer_and_its_template_goes_as_slowly_as_the_buffer() -> None:
     """The template went at once, and with it all nodes: a buffer without its template is not ready."""
     shop = Shop(web=7)

@@ -11,7 +11,6 @@ import pytest
 from reconciler.model.nodes import HELD_TAINT, Node
 from reconciler.model.rules import PlacementRules
 from reconciler.settings.settings import Settings
-from tests.builders import manifest
 from tests.fakes.embedded import Document, buffer, claim_ref, workload
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, pods_of, request, request_ref
 
@@ -62,14 +61,6 @@ def test_a_parameter_asks_for_it_too(value: str) -> None:
     shop = shop_with().given(request(count=3, class_name=ATOMIC, parameters={"reserve": value}))
     assert shop.conditions()["Provisioned"] == MADE
     assert len(reserved(shop)) == (value == "true")
-
-
-def test_a_class_may_ask_for_it_for_all_its_requests() -> None:
-    shop = shop_with().given(
-        manifest("autoscaling.x-k8s.io/v1alpha1", "ProvisioningClass", ATOMIC, parameters={"reserve": "true"}),
-        request(count=3, class_name=ATOMIC),
-    )
-    assert len(reserved(shop)) == 1
 
 
 def test_while_it_is_reserved_it_has_no_taint_that_its_own_pods_would_avoid() -> None:

@@ -14,7 +14,7 @@ from reconciler.report.plan.words import summary
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.gauges import ScheduledCapacity
 from tests.fakes.clock import START
-from tests.fakes.embedded import Document, Sandbox, pool_ref, workload
+from tests.fakes.embedded import Document, Sandbox, workload
 from tests.fakes.embedded import node_pool as live_pool
 from tests.fakes.source import FakeSource
 from tests.manifests import BY_DEPLOYMENT, buffer, node_pool, schedule
@@ -110,14 +110,6 @@ def test_what_is_about_to_go_gets_no_status_any_more(day: Day) -> None:
     assert [type(write) for write in writes] == [Delete]
 
 
-def test_a_static_pool_follows_to_zero_and_back(day: Day) -> None:
-    counts = []
-    for hour in (8, 9, 17):
-        day.at(hour)
-        counts.append(day.nodes_of("reports"))
-    assert counts == [0, 2, 0]
-
-
 def test_the_plan_at_an_edge_says_what_a_static_pool_gains_and_loses_and_what_that_costs() -> None:
     """The sandbox's cheapest type costs $0.10 an hour."""
     day = Day(office=OFFICE, reports=REPORTS)
@@ -144,12 +136,3 @@ def test_the_status_is_written_at_each_edge_and_not_between(day: Day) -> None:
     day.at(9)
     noon = {"currentValue": 2, "nextValue": 0, "nextValueTime": "2026-11-23T17:00:00Z", **told}
     assert (day.get("MetricsProducer", "office") or {})["status"] == noon
-
-
-def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
-    day = Day(office=OFFICE, reports=REPORTS)
-    day.sandbox.cluster.apply(live_pool("reports"))
-    result = day.at(9)
-    assert "static-pool-change" in {finding.code for finding in result.required_plan.findings}
-    body = day.sandbox.cluster.live(pool_ref("reports"))
-    assert "replicas" not in body["spec"]

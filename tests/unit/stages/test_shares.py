@@ -300,9 +300,3 @@ def test_spare_room_stays_where_it_is() -> None:
         shop.cluster.scale(workload_ref(name), count)
     shop.keep(1)
     assert None not in shop.where().values()
-
-
-def test_alone_looks_at_no_other_buffer() -> None:
-    shop = two_pools("alone")
-    assert scarce(shop) == []
-    assert len(told(shop)) == 1

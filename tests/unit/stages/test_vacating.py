@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.embedded.karpenter import Delays
-from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.refs import ObjectRef
 from reconciler.report.explanation import explanation, explanation_document, explanation_text
 from tests.builders import instance_type
@@ -116,27 +115,6 @@ def test_a_restart_in_the_middle_of_the_wait_changes_nothing() -> None:
     shop.restart()
     shop.keep(70)
     assert shop.node_names() == ["node-web"]
-
-
-# Nodes carry a taint for as long as they hold chunks, so that Karpenter moves no other node's pods there.
-
-
-def tainted(shop: KeptCluster) -> set[str]:
-    return {item.name for item in shop.cluster.view().nodes if HELD_TAINT in item.taints}
-
-
-def test_a_node_has_it_from_its_arrival_until_its_room_is_taken() -> None:
-    shop = KeptCluster(instance_types=(SMALL,))
-    shop.want(1, node_pool(disruption={"consolidateAfter": "Never"}))
-    (first,) = shop.node_names()
-    assert tainted(shop) == {first}
-    assert shop.keep(600) == []
-
-    shop.cluster.scale(workload_ref(), 1)
-    shop.keep(60)
-    assert {pod.node_name for pod in shop.cluster.view().pods} == {first}, "the pod is bound in spite of the taint"
-    assert tainted(shop) == set(shop.node_names()) - {first}
-    assert len(tainted(shop)) == 1
 
 
 # Held nodes that have drifted are replaced one budget step at a time, and then there is silence.

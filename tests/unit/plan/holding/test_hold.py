@@ -215,16 +215,6 @@ def test_deletions_stay_within_the_empty_budget_and_the_rest_is_released() -> No
     assert [action.node for action in answer.release] == ["node-2", "node-3", "node-4"]
 
 
-def test_a_window_that_blocks_empty_nodes_blocks_deletions_while_it_is_open() -> None:
-    # NOW is noon on a Saturday.
-    weekends = DisruptionBudget("0", ("Empty",), "0 0 * * sat", timedelta(days=2))
-    weekdays = DisruptionBudget("0", ("Empty",), "0 0 * * mon", timedelta(days=5))
-    view = with_node("node-1", HELD)
-    shut = held(view, pool=replace(NEVER, budgets=(weekends,)))
-    assert (shut.delete, len(shut.release)) == ((), 1)
-    assert len(held(view, pool=replace(NEVER, budgets=(weekdays,))).delete) == 1
-
-
 # Which held nodes may be left while another one of their NodePool is on its way out.
 
 LATER = NOW + timedelta(hours=1)

@@ -57,16 +57,6 @@ def test_drifted_held_nodes_are_left_oldest_first_within_the_budget() -> None:
     assert leaving_names(view, [replace(pool, budgets=(budget("0"),))], NOW) == frozenset()
 
 
-def test_drifted_nodes_are_left_only_outside_of_a_window_that_blocks_drift() -> None:
-    # NOW is noon on a Saturday.
-    office = DisruptionBudget("0", ("Drifted",), "0 9 * * mon-fri", timedelta(hours=8))
-    pool = node_pool(budgets=(office, DisruptionBudget("100%")))
-    monday = NOW + timedelta(days=2)
-    assert leaving_names(drifted("node-1", HELD), [pool], NOW) == {"node-1"}
-    assert leaving_names(drifted("node-1", HELD), [pool], monday) == frozenset()
-    assert leaving_names(drifted("node-1", HELD), [pool], monday + timedelta(hours=5)) == {"node-1"}
-
-
 def test_those_released_and_not_yet_taken_use_up_the_budget() -> None:
     pool = node_pool(budgets=(budget("1"),))
     assert leaving_names(together(drifted("node-1", HELD), drifted("node-2")), [pool], NOW) == {"node-2"}
@@ -117,13 +107,6 @@ def test_what_waits_says_for_what_and_since_when() -> None:
     (finding,) = leaving_bins(held, [closed], NOW).findings
     assert "It allows 0 now (the only budget binds: no node at all)" in finding.message
     assert leaving_bins(held, [pool], NOW).findings == ()
-
-
-def test_drifted_nodes_that_karpenter_may_take_get_no_chunks_back() -> None:
-    released = drifted("node-1")
-    assert leaving_names(released, [node_pool(budgets=(budget("1"),))], NOW) == {"node-1"}
-    assert leaving_names(released, [node_pool(budgets=())], NOW) == {"node-1"}
-    assert leaving_names(released, [node_pool(budgets=(budget("0"),))], NOW) == frozenset()
 
 
 def old(name: str, hours: int) -> ClusterView:

@@ -1,4 +1,4 @@
-"""What static NodePools gain and lose by a plan: nodes, what they cost, which of them go, and which pods keep them."""
+"""What static NodePools gain and lose by a plan: nodes, what they cost, which of them go, and which pods keep them. And which nodes count."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, DO_NOT_DISRUPT, INSTANCE
 from reconciler.model.pods import Pod, PodDisruptionBudget
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import Inventory
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import all_bins
 from reconciler.plan.facts import Facts, PlanRules
+from reconciler.plan.node_pools.disruption_budgets import PoolState, pool_state
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from reconciler.plan.plan import make_plan
 from tests.builders import instance_type, manifest, node, node_pool, pod, shape
-from tests.unit.plan.worlds import APPLYSET, NOW, OWNER, live
+from tests.unit.plan.worlds import APPLYSET, NOW, OWNER, claim, live, pool_node
 
 # What static NodePools gain and lose by a plan: nodes, what they cost, and which of them go.
 
@@ -192,11 +193,6 @@ def test_the_pods_that_keep_more_nodes_than_it_is_to_have_are_named_with_their_n
     assert "shop/nightly on a (do-not-disrupt)" in finding.message
 
 
-def test_of_many_pods_five_are_named_and_the_rest_counted() -> None:
-    (finding,) = found(0, *(kept(f"job-{number}", "a") for number in range(7)))
-    assert finding.message.endswith("shop/job-4 on a (do-not-disrupt) and 2 more")
-
-
 @pytest.mark.parametrize(
     ("replicas", "pods"),
     [
@@ -226,3 +222,30 @@ def test_a_spent_pod_disruption_budget_keeps_a_node_and_one_with_room_does_not()
     (finding,) = found(0, of("queue"), of("cache"))
     assert finding.message.endswith("there: shop/queue on a (PodDisruptionBudget queue)")
     assert found(0, of("cache"), of("queue", namespace="other")) == ()
+
+
+# Of any NodePool: which nodes a disruption budget is of.
+
+
+def test_which_nodes_count() -> None:
+    disrupted = Taint("karpenter.sh/disrupted", "", "NoSchedule")
+    view = ClusterView(
+        nodes=(
+            pool_node("a"),
+            pool_node("b", ready=False),
+            pool_node("c", taints=[disrupted], ready=False),
+            pool_node("d"),
+            pool_node("e"),
+            node("f", labels={"karpenter.sh/initialized": "false"}),
+            pool_node("g", pool="other"),
+            pool_node("unmanaged"),
+        ),
+        node_claims=(
+            *(claim(f"claim-{name}", node_name=name) for name in "abcf"),
+            claim("claim-d", node_name="d", deleting=True),
+            claim("claim-e", node_name="e", deleting=True, conditions={"InstanceTerminating": "True"}),
+            claim("claim-g", node_name="g", pool="other"),
+            claim("on-its-way", node_name=None),
+        ),
+    )
+    assert pool_state("general", all_bins(view)) == PoolState(total=4, disrupting=2, not_ready=1)

@@ -181,11 +181,6 @@ def test_a_pool_with_many_held_nodes_goes_only_when_a_person_allows_it() -> None
     assert names(pruned(member(POOL, prune="true"), caps=QUARTER, bins=bins[:2])) == ["general"]
 
 
-def test_pools_go_last() -> None:
-    other = ObjectRef("x-k8s.io", "Anything", "", "other")
-    assert names(pruned(member(POOL, prune="true"), member(buffer_ref()), member(other))) == ["web", "other", "general"]
-
-
 @pytest.mark.parametrize(
     "referred",
     [
@@ -269,14 +264,6 @@ def passes(count: int, *, caps: Caps, every: timedelta) -> list[list[str]]:
 def test_passes_do_not_renew_the_share_and_the_next_hour_does() -> None:
     assert passes(60, caps=TWO, every=timedelta(seconds=30)) == [["b0", "b1"], *([[]] * 59)]
     assert passes(3, caps=TWO, every=timedelta(hours=1)) == [["b0", "b1"], ["b2"], ["b3"]]
-
-
-def test_what_is_still_there_is_deleted_again_and_counts_once() -> None:
-    there = [member(buffer_ref(f"b{index}")) for index in range(8)]
-    first = pruned(*there, caps=TWO)
-    second = pruned(*there, caps=TWO, memory=first.records, now=NOW + timedelta(minutes=1))
-    assert names(second) == names(first) == ["b0", "b1"]
-    assert second.records == first.records
 
 
 def test_a_pass_that_may_prune_nothing_forgets_nothing() -> None:
