@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.rest import Document
+from tests.controlplane.rest import ApiError, Document, Rest
 
 PARENT = InventoryParent("headroom-system", "headroom")
 SECONDS = 20.0
@@ -79,6 +79,41 @@ class Folder:
             check=False,
             timeout=120,
         )
+
+
+def refusal(api: Rest, document: Mapping[str, Any]) -> str:
+    """What the API server says against creating it, or "" when it admits it."""
+    path = api.path(document["apiVersion"], document["kind"], document["metadata"].get("namespace"))
+    return said_against(api, "POST", path, document)
+
+
+def said_against(api: Rest, method: str, path: str, document: Mapping[str, Any]) -> str:
+    """As `refusal`, of any write."""
+    try:
+        api.document(method, path, body=dict(document), query={"dryRun": "All"})
+    except ApiError as error:
+        if error.code in {400, 422}:
+            return str(error)
+        raise
+    return ""
+
+
+def definition(group: str, kind: str, version: str, **subresources: Any) -> Document:
+    """A CustomResourceDefinition whose objects may have any fields."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    singular = kind.lower()
+    served = {"name": version, "served": True, "storage": True, "schema": schema, "subresources": subresources}
+    return manifest(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        f"{singular}s.{group}",
+        spec={
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": f"{singular}s", "singular": singular, "listKind": f"{kind}List"},
+            "versions": [served],
+        },
+    )
 
 
 def template_ref(name: str = "web", namespace: str = "default") -> ObjectRef:

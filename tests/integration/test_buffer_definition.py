@@ -13,7 +13,8 @@ from reconciler.manifests.repository.declared import read
 from reconciler.model.findings import Severity
 from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.rest import ApiError, Document
+from tests.controlplane.rest import Document
+from tests.integration.real_cluster import refusal
 
 pytestmark = pytest.mark.e2e
 
@@ -25,7 +26,7 @@ WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 def server(api_server: ControlPlane) -> Iterator[ControlPlane]:
     (definition,) = [dict(crd) for crd in crds() if crd["spec"]["names"]["kind"] == "Buffer"]
     api_server.api.apply(definition)
-    eventually(lambda: refusal(api_server, of_percent({"percent": 10})) == "", within=30, what="Buffers are served")
+    eventually(lambda: refusal(api_server.api, of_percent({"percent": 10})) == "", within=30, what="Buffers are served")
     yield api_server
     api_server.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition["metadata"]["name"])
 
@@ -46,18 +47,6 @@ def dedicated(selector: dict[str, Any]) -> Document:
 
 def document(spec: dict[str, Any]) -> Document:
     return manifest("autoscaling.x-k8s.io/v1alpha1", "Buffer", "b", "default", spec=spec)
-
-
-def refusal(server: ControlPlane, buffer: Document) -> str:
-    """What the API server says against creating it, or "" when it admits it."""
-    try:
-        path = server.api.path(buffer["apiVersion"], buffer["kind"], "default")
-        server.api.document("POST", path, body=buffer, query={"dryRun": "All"})
-    except ApiError as error:
-        if error.code in {400, 422}:
-            return str(error)
-        raise
-    return ""
 
 
 @pytest.mark.parametrize(
@@ -86,7 +75,7 @@ def refusal(server: ControlPlane, buffer: Document) -> str:
     ],
 )
 def test_a_buffer_is_judged_alike(server: ControlPlane, buffer: Document, message: str) -> None:
-    said = refusal(server, buffer)
+    said = refusal(server.api, buffer)
     assert message in said
     errors = [
         item for item in read({"b.json": json.dumps(buffer).encode()}).findings if item.severity is Severity.ERROR

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,15 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import deployment, namespace, node_class, node_pool
 from tests.controlplane.rest import Document
 from tests.fakes.clock import ManualClock
-from tests.integration.real_cluster import PARENT, buffer_ref, capacity_buffer, opened, pod_template, view_where
+from tests.integration.real_cluster import (
+    PARENT,
+    buffer_ref,
+    capacity_buffer,
+    definition,
+    opened,
+    pod_template,
+    view_where,
+)
 from tests.unit.cluster.documents import capture
 
 pytestmark = pytest.mark.e2e
@@ -158,25 +165,12 @@ REF = ObjectRef(GROUP, KIND, "default", "web")
 
 
 def crd() -> Document:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     scale = {
         "specReplicasPath": ".spec.size",
         "statusReplicasPath": ".status.size",
         "labelSelectorPath": ".status.podsAre",
     }
-    version: dict[str, Any] = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    version["subresources"] = {"status": {}, "scale": scale}
-    return manifest(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        f"rollouts.{GROUP}",
-        spec={
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": KIND, "plural": "rollouts", "singular": "rollout", "listKind": f"{KIND}List"},
-            "versions": [version],
-        },
-    )
+    return definition(GROUP, KIND, "v1", status={}, scale=scale)
 
 
 def test_the_scale_of_what_a_buffer_points_to_is_read_wherever_the_kind_keeps_it(

@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.programs import find_data
 from tests.controlplane.rest import Document, condition
 from tests.headroom_command import path_with_headroom
-from tests.integration.real_cluster import opened, view_where
+from tests.integration.real_cluster import definition, opened, view_where
 from tests.programs import program
 
 pytestmark = pytest.mark.e2e
@@ -27,28 +26,12 @@ pytestmark = pytest.mark.e2e
 GROUP, KIND = "autoscaling.karpenter.sh", "MetricsProducer"
 REF = ObjectRef(GROUP, KIND, "default", "hours")
 DOCUMENT = manifest(f"{GROUP}/v1alpha1", KIND, "hours", "default", spec={"schedule": {"defaultReplicas": 1}})
-CRD: dict[str, Any] = manifest(
-    "apiextensions.k8s.io/v1",
-    "CustomResourceDefinition",
-    f"metricsproducers.{GROUP}",
-    spec={
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"kind": KIND, "plural": "metricsproducers", "singular": "metricsproducer", "listKind": f"{KIND}List"},
-        "versions": [],
-    },
-)
-
-
-def crd(version: str = "v1alpha1") -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    served = {"name": version, "served": True, "storage": True, "schema": schema}
-    return {**CRD, "spec": {**CRD["spec"], "versions": [served]}}
+NAME = f"metricsproducers.{GROUP}"
 
 
 def remove_crd(plane: ControlPlane) -> None:
     """And waits until the server has let go of the kind, which whoever empties it after a test relies on."""
-    plane.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD["metadata"]["name"])
+    plane.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", NAME)
 
     def groups() -> list[str]:
         return [group["name"] for group in plane.api.document("GET", "/apis")["groups"]]
@@ -62,7 +45,7 @@ def test_a_kind_is_picked_up_when_its_crd_is_installed_and_let_go_with_it(empty_
         before = cluster.view()
         assert before.complete, "a kind that nobody installed is no gap"
         assert (GROUP, KIND) not in before.apis
-        plane.api.apply(crd())
+        plane.api.apply(definition(GROUP, KIND, "v1alpha1"))
         view_where(cluster, lambda view: (GROUP, KIND) in view.apis, what="the kind is discovered")
         assert cluster.write(Apply(REF, DOCUMENT)).outcome is Outcome.APPLIED
         view_where(cluster, lambda view: REF in view.objects, what="its objects are watched")
@@ -77,7 +60,7 @@ def test_a_write_right_after_the_crd_does_not_wait_for_the_next_look(empty_api_s
     plane = empty_api_server
     with opened(plane.kubeconfig(), discovery_interval=3600) as cluster:
         cluster.view()
-        plane.api.apply(crd())
+        plane.api.apply(definition(GROUP, KIND, "v1alpha1"))
         try:
             view_where(
                 cluster,
@@ -90,7 +73,7 @@ def test_a_write_right_after_the_crd_does_not_wait_for_the_next_look(empty_api_s
 
 def test_a_version_that_headroom_does_not_read_is_a_gap(empty_api_server: ControlPlane) -> None:
     plane = empty_api_server
-    plane.api.apply(crd("v9"))
+    plane.api.apply(definition(GROUP, KIND, "v9"))
     try:
         with opened(plane.kubeconfig()) as cluster:
             view = view_where(cluster, lambda view: not view.complete, what="the version is noticed")

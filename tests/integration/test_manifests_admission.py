@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,8 @@ from reconciler.manifests.repository.in_force import served_form
 from reconciler.model.findings import Severity
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace
-from tests.controlplane.rest import ApiError, Rest
+from tests.controlplane.rest import ApiError
+from tests.integration.real_cluster import refusal, said_against
 from tests.unit.manifests.admission_cases import Case, cases
 
 pytestmark = pytest.mark.e2e
@@ -47,22 +47,6 @@ def _are_served(server: ControlPlane) -> bool:
     return True
 
 
-def refusal(server: ControlPlane, document: dict[str, Any]) -> str:
-    """What the API server says against creating it, or "" when it admits it."""
-    path = server.api.path(document["apiVersion"], document["kind"], document["metadata"].get("namespace"))
-    return _said_against(server.api, "POST", path, document)
-
-
-def _said_against(api: Rest, method: str, path: str, document: dict[str, Any]) -> str:
-    try:
-        api.document(method, path, body=document, query={"dryRun": "All"})
-    except ApiError as error:
-        if error.code in {400, 422}:
-            return str(error)
-        raise
-    return ""
-
-
 @pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
 def test_what_is_applied_is_admitted_and_what_is_refused_is_an_error(server: ControlPlane, case: Case) -> None:
     document = case.document()
@@ -72,11 +56,11 @@ def test_what_is_applied_is_admitted_and_what_is_refused_is_an_error(server: Con
         if "disruption" in (case.spec or {}):
             # Karpenter's definition requires it wherever `disruption` is written; headroom writes it out.
             document["spec"]["disruption"].setdefault("consolidateAfter", "0s")
-        assert bool(refusal(server, document)) == bool(errors), refusal(server, document)
+        assert bool(refusal(server.api, document)) == bool(errors), refusal(server.api, document)
     for manifest in declared.manifests:
         served = served_form(manifest, ())
         assert served is not None
-        assert refusal(server, dict(served)) == ""
+        assert refusal(server.api, dict(served)) == ""
 
 
 # Cluster Autoscaler's own definition lets parameters be added, as a rule on a field does not run where the field was absent.
@@ -95,7 +79,7 @@ def test_a_request_is_immutable_and_its_status_bounded(server: ControlPlane, cas
     try:
         changed = {**created, **({"spec": case.spec} if case.operation == "update" else {"status": case.status})}
         below = f"{path}/case/status" if case.operation == "status" else f"{path}/case"
-        said = _said_against(api, "PUT", below, changed)
+        said = said_against(api, "PUT", below, changed)
     finally:
         api.delete(case.api_version, case.kind, "case", namespace="shop")
     admitted = case.expected["valid"] and case.name not in SPEC_IS_IMMUTABLE
@@ -126,4 +110,4 @@ def test_our_own_kinds_are_judged_alike(server: ControlPlane) -> None:
     for manifest in declared.manifests:
         served = served_form(manifest, ())
         assert served is not None
-        assert refusal(server, dict(served)) == ""
+        assert refusal(server.api, dict(served)) == ""
