@@ -14,6 +14,7 @@ from reconciler.settings.settings import ProposalSettings, Settings, SnapshotSet
 from reconciler.wiring import snapshot_publisher
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 from tests.fakes.clock import ManualClock
+from tests.fakes.embedded import workload
 from tests.fakes.played_cluster import PlayedCluster
 from tests.headroom_command import headroom_at
 from tests.integration.git_repository import GitRepository
@@ -23,32 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 BRANCH = "headroom/snapshot"
 SECRET = "hunter2"
-DEPLOYMENT: dict[str, Any] = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {
-        "name": "web",
-        "namespace": "default",
-        "annotations": {"vault.example.com/role": SECRET, "headroom.dev/note": f"password={SECRET}"},
-        "labels": {"example.com/token": SECRET},
-    },
-    "spec": {
-        "replicas": 40,
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {
-                "containers": [
-                    {
-                        "name": "web",
-                        "image": f"registry.example.com/{SECRET}:1",
-                        "env": [{"name": "PASSWORD", "value": SECRET}],
-                        "resources": {"requests": {"cpu": "1"}},
-                    }
-                ]
-            },
-        },
-    },
+DEPLOYMENT = workload(
+    "web",
+    replicas=40,
+    cpu="1",
+    container={"image": f"registry.example.com/{SECRET}:1", "env": [{"name": "PASSWORD", "value": SECRET}]},
+)
+DEPLOYMENT["metadata"] |= {
+    "annotations": {"vault.example.com/role": SECRET, "headroom.dev/note": f"password={SECRET}"},
+    "labels": {"example.com/token": SECRET},
 }
 
 
@@ -74,14 +58,8 @@ class Published:
         """As a CI job checks it out, with a branch that adds a buffer of a tenth of the Deployment."""
         folder = self.repository.work.parent / name
         self.repository.git("clone", "--quiet", "--single-branch", self.repository.url, str(folder), at=folder.parent)
-        (folder / "buffer.yaml").write_text(
-            buffer(
-                "web",
-                "percentage: 10, provisioningStrategy: buffer.x-k8s.io/active-capacity",
-                of=BY_DEPLOYMENT,
-                namespace="",
-            )
-        )
+        size = "percentage: 10, provisioningStrategy: buffer.x-k8s.io/active-capacity"
+        (folder / "buffer.yaml").write_text(buffer("web", size, of=BY_DEPLOYMENT))
         self.repository.git("add", ".", at=folder)
         self.repository.git("commit", "--quiet", "--message=A buffer", at=folder)
         return folder

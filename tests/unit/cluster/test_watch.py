@@ -162,16 +162,17 @@ def test_a_server_that_cannot_answer_now_is_asked_again(code: int) -> None:
         running.until(lambda it: it.watch.settled and it.store.view().complete)
 
 
-def test_a_right_that_is_missing_is_a_gap_and_no_reason_to_wait() -> None:
-    with watching(status(403, 'User "x" cannot list resource "pods"')) as running:
+@pytest.mark.parametrize(
+    ("refusal", "why"),
+    [
+        (status(403, 'User "x" cannot list resource "pods"'), 'User "x" cannot list resource "pods"'),
+        (status(401), "the server does not accept our credentials"),
+    ],
+)
+def test_what_may_not_be_read_is_a_gap_and_no_reason_to_wait(refusal: Reply, why: str) -> None:
+    with watching(refusal) as running:
         view = running.until(lambda it: it.watch.settled)
-    assert view.gaps == ('pods cannot be read: User "x" cannot list resource "pods"',)
-
-
-def test_credentials_that_are_refused_are_a_gap() -> None:
-    with watching(status(401)) as running:
-        view = running.until(lambda it: it.watch.settled)
-    assert view.gaps == ("pods cannot be read: the server does not accept our credentials",)
+    assert view.gaps == (f"pods cannot be read: {why}",)
 
 
 @pytest.mark.parametrize("broken", [1, 2], ids=["the first page", "a page read ahead"])

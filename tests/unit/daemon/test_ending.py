@@ -169,67 +169,38 @@ def seconds() -> Seconds:
     return Seconds()
 
 
-def test_a_pass_that_is_silent_is_told_within_two_minutes(seconds: Seconds) -> None:
-    watchdog = Watchdog(seconds=seconds)
-    watchdog.progress("placement")
-    seconds.now += 60
-    assert watchdog.complaint == ""
-    seconds.now += 60
-    assert watchdog.complaint == "a pass has made no progress for 120 s (phase: placement)"
+OF_A_PASS = "a pass has made no progress for {} s (phase: {})"
+OF_A_POLL = "a poll of the repository has made no progress for {} s"
 
 
-def test_a_pass_that_goes_on_may_take_long(seconds: Seconds) -> None:
-    watchdog = Watchdog(seconds=seconds)
-    for _ in range(100):
-        watchdog.progress("apply")
-        seconds.now += MOST_SILENCE
-        assert watchdog.complaint == ""
-
-
-def test_a_phase_that_was_given_time_has_it(seconds: Seconds) -> None:
-    watchdog = Watchdog(more={"placement": 600}, seconds=seconds)
-    watchdog.progress("placement")
-    seconds.now += MOST_SILENCE + 600
-    assert watchdog.complaint == ""
-    seconds.now += 1
-    assert watchdog.complaint
-
-
-def test_a_poll_that_is_silent_is_told_within_two_minutes_background_that_go_on(seconds: Seconds) -> None:
-    watchdog = Watchdog(more={GIT: 20}, seconds=seconds)
-    watchdog.poll_begins()
-    for _ in range(4):
-        watchdog.progress("apply")
-        assert watchdog.complaint == ""
-        seconds.now += 28
-    assert watchdog.complaint == "a poll of the repository has made no progress for 112 s"
-    watchdog.poll_ended()
-    assert watchdog.complaint == ""
-
-
-def test_a_poll_of_which_git_tells_may_take_long(seconds: Seconds) -> None:
-    """As a large transfer does that git.timeout allows."""
-    watchdog = Watchdog(seconds=seconds)
-    watchdog.poll_begins()
-    for _ in range(100):
-        watchdog.git_progress()
-        seconds.now += MOST_SILENCE
-        assert watchdog.complaint == ""
-    seconds.now += 1
-    assert watchdog.complaint == "a poll of the repository has made no progress for 91 s"
-
-
-def test_a_pass_that_waits_for_git_goes_on_with_it_and_no_other_does(seconds: Seconds) -> None:
-    watchdog = Watchdog(seconds=seconds)
-    watchdog.progress(GIT)
-    seconds.now += MOST_SILENCE
-    watchdog.git_progress()
-    seconds.now += MOST_SILENCE
-    assert watchdog.complaint == ""
-    watchdog.progress("placement")
-    seconds.now += MOST_SILENCE + 1
-    watchdog.git_progress()
-    assert watchdog.complaint == "a pass has made no progress for 91 s (phase: placement)"
+@pytest.mark.parametrize(
+    ("steps", "complaint"),
+    [
+        (["progress placement", 60], ""),
+        (["progress placement", 120], OF_A_PASS.format(120, "placement")),
+        (["progress apply", MOST_SILENCE] * 100, ""),
+        (["progress apply", "rest", 3600], ""),
+        (["progress compiling", MOST_SILENCE + 600], ""),
+        (["progress compiling", MOST_SILENCE + 601], OF_A_PASS.format(691, "compiling")),
+        (["poll_begins", *["progress apply", 28] * 4], OF_A_POLL.format(112)),
+        (["poll_begins", 112, "poll_ended"], ""),
+        # As a large transfer does that git.timeout allows.
+        (["poll_begins", *["git_progress", MOST_SILENCE] * 100], ""),
+        (["poll_begins", "git_progress", MOST_SILENCE + 1], OF_A_POLL.format(91)),
+        ([f"progress {GIT}", MOST_SILENCE, "git_progress", MOST_SILENCE], ""),
+        (["progress placement", MOST_SILENCE + 1, "git_progress"], OF_A_PASS.format(91, "placement")),
+    ],
+)
+def test_who_is_silent_for_too_long_is_told(steps: list[str | float], complaint: str, seconds: Seconds) -> None:
+    """steps: what is reported, or how many seconds pass. Compiling has ten minutes more."""
+    watchdog = Watchdog(more={"compiling": 600}, seconds=seconds)
+    for step in steps:
+        if isinstance(step, str):
+            report, *phase = step.split()
+            getattr(watchdog, report)(*phase)
+        else:
+            seconds.now += step
+    assert watchdog.complaint == complaint
 
 
 @pytest.mark.parametrize("timeout", [timedelta(minutes=1), timedelta(hours=1)])
@@ -250,14 +221,6 @@ def test_the_daemon_may_compile_its_loops_on_a_busy_machine(monkeypatch: pytest.
     watchdog = Watchdogs().another(Settings())
     watchdog.progress("placement")
     seconds.now += 200
-    assert watchdog.complaint == ""
-
-
-def test_between_passes_nothing_is_expected(seconds: Seconds) -> None:
-    watchdog = Watchdog(seconds=seconds)
-    watchdog.progress("apply")
-    watchdog.rest()
-    seconds.now += 3600
     assert watchdog.complaint == ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.refs import ObjectRef
+from tests.builders import manifest
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref
 from tests.fakes.played_cluster import PlayedCluster
@@ -50,20 +51,7 @@ def opened(folder: Path, **options: Any) -> PlayedCluster:
 
 
 def test_pods_of_a_snapshot_are_adopted_not_made_twice(tmp_path: Path) -> None:
-    running = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "web-old-1",
-            "namespace": "shop",
-            "labels": {"app": "web"},
-            "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-old", "uid": "u", "controller": True}
-            ],
-        },
-        "spec": {"containers": [{"name": "main"}], "nodeName": "node-1"},
-        "status": {"phase": "Running"},
-    }
+    running = running_pod("web-old-1", ("ReplicaSet", "web-old"), node="node-1")
     node = {
         "metadata": {"name": "node-1"},
         "status": {
@@ -77,7 +65,7 @@ def test_pods_of_a_snapshot_are_adopted_not_made_twice(tmp_path: Path) -> None:
     assert {(pod.owner_name, pod.node_name) for pod in pods} == {("web-old", "node-1")}
 
 
-def running_pod(name: str, owner: tuple[str, str]) -> Document:
+def running_pod(name: str, owner: tuple[str, str], *, node: str = "gone") -> Document:
     kind, owner_name = owner
     return {
         "metadata": {
@@ -88,19 +76,14 @@ def running_pod(name: str, owner: tuple[str, str]) -> Document:
                 {"apiVersion": "x/v1", "kind": kind, "name": owner_name, "uid": "u", "controller": True}
             ],
         },
-        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "750m"}}}], "nodeName": "gone"},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "750m"}}}], "nodeName": node},
         "status": {"phase": "Running"},
     }
 
 
 def scale_of(kind: str, *, replicas: int) -> Document:
-    return {
-        "apiVersion": "example.com/v1",
-        "kind": kind,
-        "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"replicas": replicas},
-        "status": {"replicas": 1, "selector": "app=web"},
-    }
+    status = {"replicas": 1, "selector": "app=web"}
+    return manifest("example.com/v1", kind, "web", "shop", spec={"replicas": replicas}, status=status)
 
 
 def test_a_kind_with_a_scale_has_pods_like_its_newest(tmp_path: Path) -> None:
