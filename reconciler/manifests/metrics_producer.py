@@ -9,7 +9,8 @@ Each behavior is read by itself. Overlaps and behaviors that never end need the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests.documents.document import Inspection, mapping_at
@@ -37,62 +38,36 @@ _MOST_CHARACTERS = 500
 FIELDS = tuple(_BOUNDS)
 
 
-class BadField(ValueError):  # noqa: N818 - it never leaves this package, where it becomes a finding
-    """A calendar field that cannot be read, with the code, message and hint of its finding."""
+@dataclass(frozen=True, slots=True)
+class BadValue:
+    """A value of a calendar field that cannot be read, with the code, message and hint of its finding."""
 
-    def __init__(self, code: Code, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.hint = hint
-
-
-def pattern_of(pattern: Mapping[str, Any]) -> TimePattern:
-    """The typed pattern. Raises `BadField` for the first field that cannot be read."""
-    return TimePattern(**{name: read_field(name, pattern[name]) for name in FIELDS if name in pattern})
+    code: Code
+    message: str
+    hint: str
 
 
-def read_field(name: str, value: Any) -> tuple[int, ...]:
-    """A field's values as sorted numbers, each once. Weekday 0 is Sunday, month 1 January. Raises `BadField`."""
-    numbers, bad = _read(name, value)
-    if bad:
-        raise bad[0]
-    return tuple(sorted(numbers))
-
-
-def bad_values(name: str, value: Any) -> tuple[BadField, ...]:
-    """The values of a field that cannot be read, in order, each once."""
-    by_message: dict[str, BadField] = {}
-    for error in _read(name, value)[1]:
-        by_message.setdefault(error.message, error)
-    return tuple(by_message.values())
-
-
-def _read(name: str, value: Any) -> tuple[set[int], list[BadField]]:
+def read_field(name: str, value: Any) -> tuple[tuple[int, ...], tuple[BadValue, ...]]:
+    """A field's values as sorted numbers, and those that cannot be read; each once. Weekday 0 is Sunday, month 1 January."""
     items = value if isinstance(value, list) else [value]
-    numbers: set[int] = set()
-    bad: list[BadField] = []
     if len(items) + sum(len(item) for item in items if isinstance(item, str)) > _MOST_CHARACTERS:
-        return numbers, [
-            BadField(codes.INVALID_VALUE, f"{name} has more than {_MOST_CHARACTERS} characters", _example(name))
-        ]
+        message = f"{name} has more than {_MOST_CHARACTERS} characters"
+        return (), (BadValue(codes.INVALID_VALUE, message, _example(name)),)
     if not items:
-        bad.append(
-            BadField(codes.INVALID_VALUE, f"{name} is an empty list", "leave it out, or list at least one value")
-        )
-    for item in items:
-        if isinstance(item, bool) or not isinstance(item, int | str):
-            bad.append(
-                BadField(codes.WRONG_TYPE, f"{name} must be numbers or text, not {_kind_of(item)}", _example(name))
-            )
-            continue
-        words = [word.strip() for word in item.split(",")] if isinstance(item, str) else [str(item)]
-        for word in words:
-            try:
-                numbers.add(_number(name, word))
-            except BadField as error:
-                bad.append(error)
-    return numbers, bad
+        message, hint = f"{name} is an empty list", "leave it out, or list at least one value"
+        return (), (BadValue(codes.INVALID_VALUE, message, hint),)
+    values = list(dict.fromkeys(each for item in items for each in _values(name, item)))
+    numbers = [each for each in values if isinstance(each, int)]
+    return tuple(sorted(numbers)), tuple(each for each in values if isinstance(each, BadValue))
+
+
+def _values(name: str, item: object) -> Iterator[int | BadValue]:
+    if isinstance(item, bool) or not isinstance(item, int | str):
+        message = f"{name} must be numbers or text, not {_kind_of(item)}"
+        yield BadValue(codes.WRONG_TYPE, message, _example(name))
+    else:
+        for word in str(item).split(","):
+            yield _number(name, word.strip())
 
 
 def _kind_of(item: object) -> str:
@@ -100,14 +75,14 @@ def _kind_of(item: object) -> str:
     return {dict: "a mapping", list: "a list", type(None): "null"}.get(type(item)) or repr(item)
 
 
-def _number(name: str, word: str) -> int:
+def _number(name: str, word: str) -> int | BadValue:
     low, high = _BOUNDS[name]
     number = _plain_number(name, word)
     if number is None:
-        raise _not_a_value(name, word)
+        return _not_a_value(name, word)
     if not low <= number <= high:
         hint = "write 0 for Sunday" if (name, number) == ("weekdays", 7) else _example(name)
-        raise BadField(codes.INVALID_VALUE, f"{name} go from {low} to {high}, not {number}", hint)
+        return BadValue(codes.INVALID_VALUE, f"{name} go from {low} to {high}, not {number}", hint)
     return number
 
 
@@ -119,21 +94,21 @@ def _plain_number(name: str, word: str) -> int | None:
     return names.index(folded) + _OFFSETS[name] if folded in names else None
 
 
-def _not_a_value(name: str, word: str) -> BadField:
+def _not_a_value(name: str, word: str) -> BadValue:
     match = _RANGE.fullmatch(word)
     written = _expanded(name, match[1], match[2]) if match is not None and re.search(r"[*/-]", word) else None
     if written is not None:
         everything = word == "*" and name not in {"minutes", "hours"}
         hint = "leave it out to match every one" if everything else f'write "{written}"'
-        return BadField(codes.LIST_ONLY, f"{name} takes lists only, no ranges, steps or wildcards: {word!r}", hint)
+        return BadValue(codes.LIST_ONLY, f"{name} takes lists only, no ranges, steps or wildcards: {word!r}", hint)
     if not word:
-        return BadField(
+        return BadValue(
             codes.INVALID_VALUE, f"{name} has an empty value", "remove the comma too many, or leave the field out"
         )
     names = _NAMES.get(name, ())
     short = word[:3].capitalize()
     hint = f"write {short}" if short in names else nearest(word, names) or _example(name)
-    return BadField(codes.INVALID_VALUE, f"{word!r} is not one of the {name}", hint)
+    return BadValue(codes.INVALID_VALUE, f"{word!r} is not one of the {name}", hint)
 
 
 def _expanded(name: str, part: str, step: str | None) -> str | None:
@@ -185,8 +160,19 @@ def check(inspection: Inspection) -> None:
 
 def _check_pattern(inspection: Inspection, pattern: Mapping[str, Any], path: Path) -> None:
     for name in FIELDS:
-        for error in bad_values(name, pattern[name]) if name in pattern else ():
-            inspection.report(error.code, (*path, name), error.message, hint=error.hint)
+        for bad in read_field(name, pattern[name])[1] if name in pattern else ():
+            inspection.report(bad.code, (*path, name), bad.message, hint=bad.hint)
+
+
+def _pattern(pattern: Mapping[str, Any]) -> TimePattern:
+    """The typed pattern. Raises `Invalid` for the first value that cannot be read."""
+    fields = {}
+    for name in FIELDS:
+        if name in pattern:
+            fields[name], bad = read_field(name, pattern[name])
+            if bad:
+                raise Invalid(bad[0].message, hint=bad[0].hint)
+    return TimePattern(**fields)
 
 
 def is_time_zone(name: str) -> bool:
@@ -239,19 +225,16 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
     zone = schedule.get("timezone", DEFAULT_ZONE)
     if not is_time_zone(zone):  # files have been checked, but an object in the cluster may have any text
         raise Invalid(f"{zone!r} is not a time zone", hint=time_zone_hint(zone))
-    try:
-        behaviors = tuple(
-            Behavior(
-                replicas=behavior["replicas"],
-                start=pattern_of(behavior["start"]),
-                end=pattern_of(behavior["end"]),
-                priority=behavior.get("priority", 0),
-                position=origin.place((*_SCHEDULE, "behaviors", index)),
-            )
-            for index, behavior in enumerate(schedule.get("behaviors", []))
+    behaviors = tuple(
+        Behavior(
+            replicas=behavior["replicas"],
+            start=_pattern(behavior["start"]),
+            end=_pattern(behavior["end"]),
+            priority=behavior.get("priority", 0),
+            position=origin.place((*_SCHEDULE, "behaviors", index)),
         )
-    except BadField as error:
-        raise Invalid(error.message, hint=error.hint) from error
+        for index, behavior in enumerate(schedule.get("behaviors", []))
+    )
     return Schedule(
         ref=ref,
         default_replicas=schedule["defaultReplicas"],

@@ -201,20 +201,11 @@ def _correct_beta(inspection: Inspection) -> None:
         disruption["consolidationPolicy"] = "WhenEmptyOrUnderutilized"
         where: Path = ("spec", "disruption", "consolidationPolicy")
         _tell(inspection, where, "WhenUnderutilized is called WhenEmptyOrUnderutilized in v1", "write the new name")
-    if "expireAfter" in disruption:
-        old: Path = ("spec", "disruption", "expireAfter")
-        value = disruption.pop("expireAfter")
-        if "template" in spec:
-            node_spec.setdefault("expireAfter", value)
-            _tell(
-                inspection,
-                old,
-                "expireAfter is part of the template in v1",
-                "move it to spec.template.spec.expireAfter",
-            )
-            inspection.moved((*_NODE_SPEC, "expireAfter"), old)
-        else:
-            _left_out(inspection, old, "expireAfter is part of the template, which a partial NodePool does not have")
+    old = ("spec", "disruption", "expireAfter")
+    if "template" in spec:
+        inspection.rename(old, (*_NODE_SPEC, "expireAfter"))
+    if disruption.pop("expireAfter", None) is not None:
+        _left_out(inspection, old, "expireAfter is part of the template in v1")
     reference = node_spec.get("nodeClassRef")
     if isinstance(reference, dict) and "group" not in reference and isinstance(reference.get("apiVersion"), str):
         reference["group"] = reference.pop("apiVersion").rpartition("/")[0]

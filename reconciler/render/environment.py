@@ -83,10 +83,10 @@ class Templates:
         self._environment = Sandbox(packaged, finalize=finalize)
         self._environment.filters.update(filters or {})
 
-    def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_PAGE) -> str:
-        """Renders a page. most_output: in characters. Raises `Invalid` for one that is longer or cannot be rendered."""
+    def render(self, name: str, context: Mapping[str, Any]) -> str:
+        """Renders a page. Raises `Invalid` for one that cannot be rendered, and TooLongError."""
         try:
-            return bounded(self._environment, name, context, most_output)
+            return bounded(self._environment, name, context, MOST_PAGE)
         except TemplateError as error:
             raise Invalid(f"template {name}: {error}") from error
 

@@ -66,12 +66,12 @@ class DocumentTemplates:
         self._process = process or RenderProcess()
         self._breached: dict[str, TemplateFailed] = {}
 
-    def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_OUTPUT) -> str:
-        """The document's text. context: JSON values; most_output: characters. Raises `TemplateFailed`."""
+    def render(self, name: str, context: Mapping[str, Any]) -> str:
+        """The document's text. context: JSON values. Raises `TemplateFailed`."""
         if name in self._breached:
             raise self._breached[name]
         try:
-            answer = self._process.ask(self._sources, {"render": name, "context": context, "most": most_output})
+            answer = self._process.ask(self._sources, {"render": name, "context": context, "most": MOST_OUTPUT})
         except (ValueError, TypeError) as error:
             raise self._failure(name, 1, f"what it is given cannot be written as JSON ({error})") from error
         except BreachError as breach:

@@ -16,7 +16,7 @@ from reconciler.forge.pull_requests import Mode, Publication, Published, Report,
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.findings import Severity
 from reconciler.ports import Annotation, CommitState, CommitStatus, Forge
-from reconciler.render.environment import MOST_PAGE, Templates
+from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems
 from reconciler.report.difference.page import difference_page
@@ -37,12 +37,12 @@ def rendered_page(name: str, page: ReportPage | Mapping[str, object]) -> str:
     shortened until it does, and say by how much. The summary stays whole, and so does every other page."""
     templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
     if not isinstance(page, ReportPage):
-        return templates.render(name, page, most_output=MOST_PAGE)
+        return templates.render(name, page)
     if name != _MARKDOWN:
-        return templates.render(name, page.values, most_output=MOST_PAGE)
+        return templates.render(name, page.values)
     text = ""
     for most in _ROWS:
-        text = templates.render(name, trimmed(page, most).values, most_output=MOST_PAGE)
+        text = templates.render(name, trimmed(page, most).values)
         if len(text.encode()) < MOST_BYTES:
             break
     return text

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifests.metrics_producer import BadField, read_field, time_zone_hint
+from reconciler.manifests.metrics_producer import read_field, time_zone_hint
 from reconciler.manifests.repository.declared import read
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
@@ -182,8 +182,7 @@ BAD_FIELDS = [
 
 @pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
 def test_what_cannot_be_read_gets_the_same_advice(page: Page, field: str, value: object) -> None:
-    with pytest.raises(BadField) as refused:
-        read_field(field, value)
+    _, (refused,) = read_field(field, value)
     now = datetime(2026, 11, 21, tzinfo=UTC)
     behavior = {"replicas": 1, "start": {field: value}, "end": {"hours": 17}}
     answer = page.ask(document_of({"defaultReplicas": 0, "behaviors": [behavior]}), now, now, now + timedelta(days=1))
@@ -191,8 +190,8 @@ def test_what_cannot_be_read_gets_the_same_advice(page: Page, field: str, value:
     assert answer["schedule"] is None
     assert finding["path"] == f"spec.schedule.behaviors[0].start.{field}"
     if isinstance(value, str):
-        assert finding["hint"] == refused.value.hint
-        assert finding["message"].replace('"', "'") == refused.value.message
+        assert finding["hint"] == refused.hint
+        assert finding["message"].replace('"', "'") == refused.message
 
 
 WRITTEN = """\

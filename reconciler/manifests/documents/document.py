@@ -118,17 +118,16 @@ class Inspection:
         self._moved[new] = old
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
-        """Moves a field in an old spelling to the present one, and reports that. False where it is absent, or both are there."""
+        """Moves a field in an old spelling to the present one, and reports that. False where it is absent, or its new place is taken."""
         holder = self.get(*old[:-1])
         if not isinstance(holder, dict) or old[-1] not in holder or self.get(*new) is not None:
             return False
-        value = holder.pop(old[-1])
-        target = self.body
+        target: Any = self.body
         for step in new[:-1]:
-            if not isinstance(target.get(step), dict):
-                target[step] = {}
-            target = target[step]
-        target[new[-1]] = value
+            target = target.setdefault(step, {})
+            if not isinstance(target, dict):
+                return False
+        target[new[-1]] = holder.pop(old[-1])
         self.report(
             codes.OLD_SPELLING, old, f"{'.'.join(old)} is read as {'.'.join(new)}", hint=f"write {'.'.join(new)}"
         )

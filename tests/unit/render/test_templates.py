@@ -205,8 +205,8 @@ def test_pages_escape_and_use_the_filters_they_are_given() -> None:
 
 def test_a_page_is_bounded() -> None:
     page = Templates({"p.md.j2": "{% for a in x %}{{ long }}{% endfor %}"})
-    with pytest.raises(TooLongError):
-        page.render("p.md.j2", {"x": [0] * 100, "long": "x" * 100}, most_output=9_999)
+    with patch("reconciler.render.environment.MOST_PAGE", 9_999), pytest.raises(TooLongError):
+        page.render("p.md.j2", {"x": [0] * 100, "long": "x" * 100})
 
 
 def test_a_page_with_a_mistake_names_it() -> None:
