@@ -23,6 +23,21 @@ REGION_LABEL = "topology.kubernetes.io/region"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ARCHITECTURE_LABEL = "kubernetes.io/arch"
 OPERATING_SYSTEM_LABEL = "kubernetes.io/os"
+STABLE_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE_LABEL,
+    "failure-domain.beta.kubernetes.io/region": REGION_LABEL,
+    "beta.kubernetes.io/arch": ARCHITECTURE_LABEL,
+    "beta.kubernetes.io/os": OPERATING_SYSTEM_LABEL,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE_LABEL,
+    "topology.ebs.csi.aws.com/zone": ZONE_LABEL,
+    "topology.disk.csi.azure.com/zone": ZONE_LABEL,
+    "topology.gke.io/zone": ZONE_LABEL,
+}
+"""Other spellings of stable labels, which mean the stable label where a node does not exist yet.
+
+Karpenter normalizes the older ones. The clouds' Karpenter providers normalize those of their CSI drivers, which label a node
+once they run there.
+"""
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 NODEPOOL_HASH = "karpenter.sh/nodepool-hash"
 NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version"
@@ -46,6 +61,11 @@ ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
 """What a bin was created or held for (`words_of_holdings`): for people to read, and to keep chunks where they are."""
+
+
+def stable_label(key: str) -> str:
+    """The stable spelling of a label."""
+    return STABLE_LABELS.get(key, key)
 
 
 def hold_annotations(words: str) -> tuple[tuple[str, str | None], ...]:

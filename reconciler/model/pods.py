@@ -277,13 +277,32 @@ class Workload:
     position: SourcePosition | None = None
 
 
+_DAEMONS_TOLERATE = tuple(
+    Toleration(f"node.kubernetes.io/{name}", "Exists", "", effect)
+    for name, effect in (
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    )
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet with the shape of its pods, one of which runs on each node that fits."""
+    """A DaemonSet with the shape of its template. One of its pods runs on each node that fits."""
 
     namespace: str
     name: str
     shape: PodShape
+
+    @property
+    def pod_shape(self) -> PodShape:
+        """Of its pods, with the tolerations that the daemon set controller adds (AddOrUpdateDaemonPodTolerations in kubernetes'
+        pkg/controller/daemon/util)."""
+        return replace(self.shape, tolerations=(*self.shape.tolerations, *_DAEMONS_TOLERATE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    stable_label,
+)
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode, Unplaced
 from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.quantity import Resources
@@ -58,7 +65,7 @@ from reconciler.placement.offers.pool_offers import (
 )
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.reasons.unplaced import unplaced_chunks
-from reconciler.placement.requirements import STABLE_KEYS, Mask, Requirements, Values, one_of
+from reconciler.placement.requirements import Mask, Requirements, Values, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +199,7 @@ class Offerer:
             pool = template.offers.pool
             asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
             fixed = {*dict(pool.template.labels), HOSTNAME_LABEL}
-            required = {STABLE_KEYS.get(item.key, item.key) for item in pool.template.requirements} - fixed
+            required = {stable_label(item.key) for item in pool.template.requirements} - fixed
             examples = {key: values.example() for key, values in template.own.entries if key in required}
             labels = {key: value for key, value in examples.items() if value is not None}
             said = {*fixed, node_class_label(pool)}

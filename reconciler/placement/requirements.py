@@ -21,6 +21,7 @@ from reconciler.model.nodes import (
     OPERATING_SYSTEM_LABEL,
     REGION_LABEL,
     ZONE_LABEL,
+    stable_label,
 )
 from reconciler.model.quantity import whole_number
 from reconciler.model.requirements import Operator, Requirement
@@ -39,22 +40,6 @@ WELL_KNOWN = frozenset(
     }
 )
 """Labels that a pod may ask for without any NodePool naming them (Karpenter's WellKnownLabels)."""
-
-STABLE_KEYS = {
-    "failure-domain.beta.kubernetes.io/zone": ZONE_LABEL,
-    "failure-domain.beta.kubernetes.io/region": REGION_LABEL,
-    "beta.kubernetes.io/arch": ARCHITECTURE_LABEL,
-    "beta.kubernetes.io/os": OPERATING_SYSTEM_LABEL,
-    "beta.kubernetes.io/instance-type": INSTANCE_TYPE_LABEL,
-    "topology.ebs.csi.aws.com/zone": ZONE_LABEL,
-    "topology.disk.csi.azure.com/zone": ZONE_LABEL,
-    "topology.gke.io/zone": ZONE_LABEL,
-}
-"""Other spellings of stable labels, which mean the stable label where a node does not exist yet.
-
-Karpenter normalizes the older ones. The clouds' Karpenter providers normalize those of their CSI drivers, which label a node
-once they run there.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +177,11 @@ class Requirements:
     @classmethod
     def of(cls, requirements: Iterable[Requirement], *, stable: bool = True) -> Requirements:
         """stable: older label names become the stable ones, as in Karpenter; otherwise they stay, as in kube-scheduler."""
-        return cls.joined(
-            (STABLE_KEYS.get(item.key, item.key) if stable else item.key, values_of(item)) for item in requirements
-        )
+        return cls.joined((stable_label(item.key) if stable else item.key, values_of(item)) for item in requirements)
 
     @classmethod
     def labels(cls, labels: Iterable[tuple[str, str]], *, stable: bool = True) -> Requirements:
-        return cls.joined((STABLE_KEYS.get(key, key) if stable else key, one_of(value)) for key, value in labels)
+        return cls.joined((stable_label(key) if stable else key, one_of(value)) for key, value in labels)
 
     @classmethod
     def joined(cls, entries: Iterable[tuple[str, Values]]) -> Requirements:

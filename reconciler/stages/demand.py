@@ -39,7 +39,7 @@ from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.cache import Cache
-from reconciler.placement.nodes.machines import with_nominated
+from reconciler.placement.nodes.existing import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures, rooms

@@ -22,7 +22,7 @@ from reconciler.model.nodes import Node
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.model.requirements import LabelSelector
 from reconciler.placement.constraints.node_rules import tolerated
 
 MANAGER = "kube-controller-manager"
@@ -37,17 +37,6 @@ _REPLICATED = {
 _DAEMON_SET = ("apps", "DaemonSet")
 _POD = ("", "Pod")
 _UIDS = uuid.UUID("6f1c2d3e-0000-4000-8000-000000000001")
-_DAEMONS_TOLERATE = tuple(
-    Toleration(f"node.kubernetes.io/{name}", "Exists", "", effect)
-    for name, effect in (
-        ("not-ready", "NoExecute"),
-        ("unreachable", "NoExecute"),
-        ("disk-pressure", "NoSchedule"),
-        ("memory-pressure", "NoSchedule"),
-        ("pid-pressure", "NoSchedule"),
-        ("unschedulable", "NoSchedule"),
-    )
-)
 
 
 class Workloads:
@@ -208,9 +197,9 @@ class Workloads:
         }
         for daemon_set in self._world.views.view().daemon_sets:
             ref = ObjectRef(*_DAEMON_SET, daemon_set.namespace, daemon_set.name)
-            body = self._world.store.get(ref)
+            body, shape = self._world.store.get(ref), daemon_set.pod_shape
             for node in self._world.views.view().nodes:
-                if (ref.namespace, ref.name, node.name) in running or not _runs_on(daemon_set.shape, node):
+                if (ref.namespace, ref.name, node.name) in running or not _runs_on(shape, node):
                     continue
                 assert body is not None
                 pod = self._pod(ref, body, LabelSelector(), [])
@@ -221,8 +210,7 @@ class Workloads:
 
 
 def _runs_on(shape: PodShape, node: Node) -> bool:
-    tolerations = (*shape.tolerations, *_DAEMONS_TOLERATE)
-    return shape.selects(dict(node.labels), node.name) and tolerated(node.taints, tolerations)
+    return shape.selects(dict(node.labels), node.name) and tolerated(node.taints, shape.tolerations)
 
 
 def _template(body: Body) -> Body:

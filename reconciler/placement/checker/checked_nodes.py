@@ -15,8 +15,10 @@ from reconciler.model.nodes import (
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     NOT_READY_TAINTS,
+    STABLE_LABELS,
     InstanceType,
     NodeClaim,
+    stable_label,
 )
 from reconciler.model.placement import Holding
 from reconciler.model.pods import Pod, PodShape
@@ -25,7 +27,6 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint, listed_values
 from reconciler.placement.checker.offerings import (
     ABSENT,
-    STABLE_LABELS,
     CheckedCatalog,
     Values,
     decided,
@@ -33,7 +34,6 @@ from reconciler.placement.checker.offerings import (
     labels_for_overlays,
     overlaid_capacity,
     settled,
-    stable_label,
     united,
 )
 from reconciler.placement.problem import Problem

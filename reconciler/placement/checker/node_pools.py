@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.launch_options import RESERVED, LaunchOption, reservation_of
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NodeClaim
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NodeClaim, stable_label
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.checked_nodes import IndexedProblem
-from reconciler.placement.checker.offerings import settled, stable_label
+from reconciler.placement.checker.offerings import settled
 
 
 def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:

@@ -1,5 +1,5 @@
-"""Rules on one node. Those of kube-scheduler are its plugins NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts and
-NodeResourcesFit. Those on readiness and on nodes for one demand alone are headroom's own.
+"""Rules on one node. Those of kube-scheduler are its plugins NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, NodeResourcesFit
+and VolumeBinding. Pods with resource claims may be nowhere, since nobody looks at devices. Those on readiness and on nodes for one demand alone are headroom's own.
 
 A label that is undecided must suit the pod with every possible value.
 """
@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, REGISTERED_LABEL
-from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
+from reconciler.model.attachments import NO_PROVISIONER, Storage, VolumeClaim
+from reconciler.model.nodes import INITIALIZED_LABEL, REGISTERED_LABEL
+from reconciler.model.pods import DaemonSet, HostPort, NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
+from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.placement.checker.checked_nodes import (
     ArrivingNodes,
     CheckedNode,
@@ -23,28 +24,16 @@ from reconciler.placement.checker.checked_nodes import (
 )
 from reconciler.placement.checker.offerings import decided
 
-_DAEMONS_TOLERATE = tuple(
-    Toleration(f"node.kubernetes.io/{name}", "Exists")
-    for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
-)
-"""Added to each daemon pod (kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations)."""
-
 
 def unschedulable_violations(checked: CheckedNode, keeping: Collection[str]) -> Iterable[str]:
-    """Until it is initialized, a node that is not ready may still come up. keeping: names of nodes whose chunks wait for them.
-
-    Karpenter taints a node that it is about to remove.
-    """
-    if checked.machine is None:
+    """Until it is initialized, a node that is not ready may still come up. keeping: names of nodes whose chunks wait for them."""
+    machine = checked.machine
+    if machine is None:
         return
-    node, claim = checked.machine.node, checked.machine.node_claim
-    if claim is not None and claim.deleting:
-        yield f"{claim.name}: is being deleted"
-    if node is not None:
-        disrupted = any(taint.key == DISRUPTED_TAINT for taint in node.taints)
-        not_ready = checked.machine.is_initialized and not node.ready and node.name not in keeping
-        if node.deleting or node.unschedulable or disrupted or not_ready:
-            yield f"{node.name}: takes no more pods"
+    if machine.why_closed:
+        yield f"{machine.name}: {machine.why_closed}"
+    if machine.is_initialized and machine.node and not machine.node.ready and machine.name not in keeping:
+        yield f"{machine.name}: is not ready"
 
 
 def readiness_violations(node: CheckedNode) -> Iterable[str]:
@@ -149,18 +138,18 @@ def fit_violations(problem: IndexedProblem, arriving: ArrivingNodes, node: Check
     expected = [
         item.shape.requests
         for item in problem.cluster.daemon_sets
-        if (item.namespace, item.name) not in there and daemon_runs(node, item.shape)
+        if (item.namespace, item.name) not in there and daemon_runs(node, item)
     ]
     room = arriving.allocatable(node, node.machine) - Resources.total(expected)
     yield from (f"{node.name}: {words}" for words in overcommitted(loads(node), room))
 
 
-def daemon_runs(node: CheckedNode, shape: PodShape) -> bool:
+def daemon_runs(node: CheckedNode, daemon: DaemonSet) -> bool:
     """Whether the daemon's pod runs on the node once that is up. An undecided label counts as not fitting."""
     known = {key: values for key, values in node.labels.items() if len(values) == 1}
     up = known | decided({REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"})
-    tolerant = replace(shape, tolerations=(*shape.tolerations, *_DAEMONS_TOLERATE))
-    return not untolerated(node.taints, tolerant) and accepts(replace(node, labels=up), shape)
+    shape = daemon.pod_shape
+    return not untolerated(node.taints, shape) and accepts(replace(node, labels=up), shape)
 
 
 def loads(node: CheckedNode) -> Mapping[str, tuple[int, int]]:
@@ -188,3 +177,42 @@ def overcommitted(load: Mapping[str, tuple[int, int]], room: Resources) -> Itera
     for resource, (before, used) in load.items():
         if used > max(room.get(resource), before):
             yield f"{resource} is overcommitted ({used} of {room.get(resource)})"
+
+
+class CheckedVolumes:
+    """The cluster's storage, indexed: where pods can reach their volumes."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._claims = {(item.namespace, item.name): item for item in storage.claims}
+        self._volumes = {item.name: item for item in storage.volumes}
+        self._classes = {item.name: item for item in storage.classes}
+        # Of several default classes the last by name counts, since the view does not tell which is the newest.
+        self._default = next((item for item in reversed(storage.classes) if item.default), None)
+
+    def misplaced(self, node: CheckedNode, shape: PodShape) -> Iterable[str]:
+        """Why one pod may not be on one node."""
+        if shape.claims_devices:
+            yield "its resource claims are not judged"
+        for name in shape.volume_claims:
+            claim, words = self._claims.get((shape.namespace, name)), f"claim {shape.namespace}/{name}"
+            if claim is None:
+                yield f"{words} does not exist"
+            elif claim.volume:
+                volume = self._volumes.get(claim.volume)
+                if volume is None or not claim.bound or not _meets_any(node, volume.terms):
+                    yield f"the volume of {words} cannot be had there"
+            elif not self._can_be_made(node, claim):
+                yield f"no volume for {words} can be had there"
+
+    def _can_be_made(self, node: CheckedNode, claim: VolumeClaim) -> bool:
+        """For a claim with WaitForFirstConsumer: whether a volume can be provisioned for the node."""
+        found = self._default if claim.storage_class is None else self._classes.get(claim.storage_class)
+        if found is None or not found.waits or found.provisioner == NO_PROVISIONER:
+            return False
+        # Until the volume exists, VolumeBinding allows pods of the claim on no other node than the selected one.
+        selected = not claim.selected_node or (node.exists and node.name == claim.selected_node)
+        return selected and _meets_any(node, found.topologies)
+
+
+def _meets_any(node: CheckedNode, terms: Sequence[NodeSelectorTerm]) -> bool:
+    return not terms or any(term_holds(node, term) for term in terms)

@@ -19,6 +19,7 @@ from reconciler.model.nodes import (
     NodeOverlay,
     NodePool,
     Offering,
+    stable_label,
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement, single_valued
@@ -27,21 +28,6 @@ Values: TypeAlias = frozenset[str | None]
 """The values that a label of a node may get, None among them if it may be absent. An existing node has one value."""
 
 ABSENT: Values = frozenset({None})
-STABLE_LABELS = {
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-    "topology.ebs.csi.aws.com/zone": "topology.kubernetes.io/zone",
-    "topology.disk.csi.azure.com/zone": "topology.kubernetes.io/zone",
-    "topology.gke.io/zone": "topology.kubernetes.io/zone",
-}
-
-
-def stable_label(key: str) -> str:
-    """The stable spelling of a label, by Karpenter's table (pkg/apis/v1/labels.go, NormalizedLabels)."""
-    return STABLE_LABELS.get(key, key)
 
 
 def decided(labels: Mapping[str, str]) -> dict[str, Values]:

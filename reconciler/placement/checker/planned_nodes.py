@@ -15,10 +15,10 @@ from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, NodePool
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
-from reconciler.placement.checker.attachments import CheckedVolumes
 from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, Occupant
 from reconciler.placement.checker.node_pools import min_values_violations
 from reconciler.placement.checker.node_rules import (
+    CheckedVolumes,
     clashing_ports,
     daemon_runs,
     loads,
@@ -132,7 +132,7 @@ class PlannedNodeChecker:
             labels = {**own, **way.labels}
             node = CheckedNode("", decided(labels), pool.template.taints)
             for_overlays = labels_for_overlays(pool, way.labels)
-            daemons = [Occupant(item.shape) for item in problem.cluster.daemon_sets if daemon_runs(node, item.shape)]
+            daemons = [Occupant(item.shape) for item in problem.cluster.daemon_sets if daemon_runs(node, item)]
             self._variants[key] = _Variant(
                 labels,
                 node,

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.checker.attachments import CheckedVolumes
 from reconciler.placement.checker.checked_nodes import ArrivingNodes, CheckedNode, IndexedProblem, nodes_there
 from reconciler.placement.checker.node_pools import limit_violations, reservation_violations
 from reconciler.placement.checker.node_rules import (
+    CheckedVolumes,
     fit_violations,
     port_violations,
     readiness_violations,

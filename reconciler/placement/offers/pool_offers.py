@@ -19,23 +19,12 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.pods import DaemonSet, HostPort
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Taint, Toleration
+from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import PLENTY, Amounts, ResourceColumns
 from reconciler.placement.batches import Needs, needs_of
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
 from reconciler.placement.requirements import Mask, Requirements, one_of
-
-_TOLERATED_BY_ALL = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
-_ADDED = tuple(Toleration(key, "Exists", "", effect) for key, effect in _TOLERATED_BY_ALL)
-"""The daemon set controller adds these to every daemon pod."""
 
 READY_LABELS = Requirements.labels([(REGISTERED_LABEL, "true"), (INITIALIZED_LABEL, "true")])
 """A node gets these once it is up. A DaemonSet may select nodes by them."""
@@ -50,12 +39,12 @@ class DaemonPod:
     needs: Needs
 
     def tolerates(self, taints: Sequence[Taint]) -> bool:
-        return tolerated(taints, (*self.needs.shape.tolerations, *_ADDED))
+        return tolerated(taints, self.needs.shape.tolerations)
 
 
 def daemons_of(daemon_sets: Sequence[DaemonSet], columns: ResourceColumns) -> tuple[DaemonPod, ...]:
     return tuple(
-        DaemonPod(item.namespace, item.name, needs_of(item.shape, columns.vector(item.shape.requests)))
+        DaemonPod(item.namespace, item.name, needs_of(item.pod_shape, columns.vector(item.shape.requests)))
         for item in sorted(daemon_sets, key=lambda item: (item.namespace, item.name))
     )
 

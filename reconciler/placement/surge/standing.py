@@ -29,8 +29,7 @@ from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement, Taint, listed_values, single_valued
-from reconciler.placement.arrays import ResourceColumns
-from reconciler.placement.offers.pool_offers import daemons_of
+from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.problem import Problem
 
 
@@ -79,7 +78,7 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
 def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
     """Pods that run, pending pods where they are placed, and daemon pods of nodes that are not up yet."""
     shapes = {demand.ref: demand for demand in problem.demands if demand.is_pending_pod}
-    daemons = daemons_of(problem.view.daemon_sets, ResourceColumns(()))
+    daemons = [(item.namespace, item.name, item.pod_shape) for item in problem.view.daemon_sets]
     there = {(pod.namespace, pod.owner_name, pod.node_name) for pod in problem.view.pods if pod.is_daemon}
     pods = list(problem.view.pods)
     for item in nodes:
@@ -88,10 +87,10 @@ def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
             if holding.demand in shapes:
                 shape = shapes[holding.demand].groups[holding.group].shape
                 pods += [Pod(holding.demand.namespace, holding.demand.name, shape, name)] * holding.count
-        for daemon in () if item.is_up else daemons:
-            shape, key = daemon.needs.shape, (daemon.namespace, daemon.name, name)
-            if key not in there and shape.selects(dict(item.node.labels), name) and daemon.tolerates(item.node.taints):
-                pods.append(Pod(daemon.namespace, daemon.name, shape, name, owner_kind="DaemonSet"))
+        for namespace, owner, shape in () if item.is_up else daemons:
+            runs = shape.selects(dict(item.node.labels), name) and tolerated(item.node.taints, shape.tolerations)
+            if runs and (namespace, owner, name) not in there:
+                pods.append(Pod(namespace, owner, shape, name, owner_kind="DaemonSet"))
     return pods
 
 

@@ -19,7 +19,7 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread, Wei
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.placement.nodes.machines import with_nominated
+from reconciler.placement.nodes.existing import with_nominated
 from reconciler.plan.bins import Bin
 from reconciler.plan.facts import Facts, hostname_findings, nominated_notes
 from reconciler.plan.objects.objects import Owner, prepared

@@ -22,7 +22,7 @@ from reconciler.model.pods import NodeSelectorTerm, Pod, PodAffinityTerm, PodSha
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.nodes.machines import with_nominated
+from reconciler.placement.nodes.existing import with_nominated
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape
