@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
 from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.timelines import HOUR, Spending, SteadyState, WindowCost, aligned
-from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, dollars, keeper_words, moment
+from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, dollars, keeper_words, moment, table_row
 
 T = TypeVar("T")
 CENTS = 0.005
@@ -284,7 +284,7 @@ def _window(item: WindowRow, *, is_alone: bool) -> dict[str, Any]:
 def _amounts(name: str, before: float, after: float, about: list[str], is_alone: bool) -> dict[str, Any]:  # noqa: FBT001 - private
     what = dollars(after) if is_alone else amounts_words(before, after)
     why = about if is_alone else [change_words(before, after), *about]
-    return {"name": name, "what": what, "why": "; ".join(why), "fields": [], "delta": after - before}
+    return table_row(name, what, "; ".join(why), delta=after - before)
 
 
 def _about(item: CostRow) -> list[str]:

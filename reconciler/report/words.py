@@ -115,6 +115,11 @@ def service_row(service: Service) -> dict[str, Any]:
     }
 
 
+def table_row(name: str, what: str, why: str, *, sign: str = "", fields: Sequence[str] = (), **more: object) -> Row:
+    """A row of a report's table. sign: what becomes of it, if anything. fields: lines that stand in place of why."""
+    return {"sign": sign, "name": name, "what": what, "why": why, "fields": list(fields), **more}
+
+
 def grouped(rows: Iterable[Row], name: str = "name", *, noun: str = "") -> list[Row]:
     """Joins rows that differ only in their name, at the position of the first. noun: for rows whose names mean nothing, such as new
     nodes, which are counted: `3 nodes`. A row's `things` is how many it stands for, and `every` has their names,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import tzinfo
-from typing import Any
 
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef, listed
@@ -35,6 +34,7 @@ from reconciler.report.words import (
     grouped,
     local_zone,
     moment,
+    table_row,
 )
 
 _CHUNK = "A chunk is room for one pod that is kept ready; a demand is the buffer or request that asks for it."
@@ -130,14 +130,10 @@ def _sections(change: Difference, zone: tzinfo | None) -> list[Row]:
     ]
 
 
-def _drift_row(item: ForetoldDrift, zone: tzinfo | None) -> dict[str, Any]:
-    return {
-        "name": f"NodePool {item.node_pool}",
-        "what": f"{len(item.nodes):,} of {item.total:,}",
-        "why": f"{listed(item.why)}; {pace_words(item, zone)} ({item.budget_why}): {', '.join(item.nodes)}",
-        "fields": [],
-        "things": len(item.nodes),
-    }
+def _drift_row(item: ForetoldDrift, zone: tzinfo | None) -> Row:
+    size = f"{len(item.nodes):,} of {item.total:,}"
+    why = f"{listed(item.why)}; {pace_words(item, zone)} ({item.budget_why}): {', '.join(item.nodes)}"
+    return table_row(f"NodePool {item.node_pool}", size, why, things=len(item.nodes))
 
 
 def _demand_rows(change: Difference) -> Iterator[Row]:

@@ -56,6 +56,7 @@ from reconciler.report.words import (
     short_revision,
     signed_dollars,
     size_words,
+    table_row,
 )
 
 _WHAT_IF = "What-if only: Karpenter makes nodes for pending pods; headroom apply never does."
@@ -158,17 +159,13 @@ def _sections(plan: Plan, spending: Spending | None, zone: tzinfo | None) -> lis
     ]
 
 
-def _row(name: str, what: str, why: str) -> Row:
-    return {"name": name, "what": what, "why": why, "fields": []}
-
-
 def _closed(plan: Plan) -> list[Row]:
     """`headroom budgets` has the others."""
     closed: dict[tuple[str, str], list[str]] = {}
     for row in plan.budgets:
         if row.allowed == 0 and row.total:
             closed.setdefault((row.node_pool, row.why), []).append(row.reason)
-    return [_row(f"NodePool {pool}", f"for {listed(reasons)}", why) for (pool, why), reasons in closed.items()]
+    return [table_row(f"NodePool {pool}", f"for {listed(reasons)}", why) for (pool, why), reasons in closed.items()]
 
 
 def applied_words(change_set: ChangeSet) -> str:
@@ -224,7 +221,7 @@ def _launches(plan: Plan) -> Iterator[Row]:
             f"{count:,} × {name}" for name, count in sorted(types.items(), key=lambda item: (-item[1], item[0]))
         )
         size = f"{counted(len(nodes), 'node')} for {counted(pods, 'pod')}, {price}"
-        yield _row(f"NodePool {pool}", size, f"{kinds}; {places}")
+        yield table_row(f"NodePool {pool}", size, f"{kinds}; {places}")
 
 
 def _left_over(plan: Plan) -> list[Row]:
@@ -234,7 +231,7 @@ def _left_over(plan: Plan) -> list[Row]:
         if outcome.demand.is_pending_pod and outcome.unplaced:
             groups.setdefault(outcome.unplaced_reasons, []).append(str(outcome.demand.ref))
     return [
-        _row(listed(names, most=MOST_NAMES), counted(len(names), "pod"), "; ".join(map(reason_words, reasons)))
+        table_row(listed(names, most=MOST_NAMES), counted(len(names), "pod"), "; ".join(map(reason_words, reasons)))
         for reasons, names in sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
     ]
 

@@ -19,7 +19,7 @@ from reconciler.model.schedules import PoolBudgets
 from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines, visible
 from reconciler.report.findings import finding_words, words_lines
 from reconciler.report.plan.words import launch_price, place_words
-from reconciler.report.words import Row, hourly, moment
+from reconciler.report.words import Row, hourly, moment, table_row
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "cyan"}
@@ -114,12 +114,12 @@ def _fewer_fields(row: Mapping[str, Any], most: int) -> Row:
 def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> Row:
     pools = _changing_local_budgets(plan, objects) if plan.local_budgets else []
     rows = [
-        {
-            "name": f"NodePool/{pool.node_pool}",
-            "what": f"{written}, in {pool.written.time_zone}",
-            "fields": compiled,
-            "why": "no window until then",
-        }
+        table_row(
+            f"NodePool/{pool.node_pool}",
+            f"{written}, in {pool.written.time_zone}",
+            "no window until then",
+            fields=compiled,
+        )
         for pool in pools
         for written, compiled in _written_and_compiled(pool)
     ]
@@ -176,20 +176,15 @@ def _sourced(pool: PoolBudgets) -> Iterable[tuple[DisruptionBudget, int | None]]
 
 def creation_row(creation: NodeClaimCreation, sign: str = "+", domains: str = "") -> Row:
     """domains: the node's values of labels in its chunks' constraints, in words."""
-    planned = creation.planned
+    pool = creation.planned.node_pool
     within = f" with {domains}" if domains else ""
-    return {
-        "sign": sign,
-        "name": creation.name,
-        "what": _offered(creation),
-        "why": f"NodePool {planned.node_pool}{within}, {creation.reason}",
-        "fields": [],
-    }
+    why = f"NodePool {pool}{within}, {creation.reason}"
+    return table_row(creation.name, _offered(creation), why, sign=sign)
 
 
 def action_row(action: NodeClaimAction, sign: str) -> Row:
     price = "" if action.price is None else hourly(action.price)
-    return {"sign": sign, "name": _node_name(action), "what": price, "why": action.reason, "fields": []}
+    return table_row(_node_name(action), price, action.reason, sign=sign)
 
 
 def object_row(change: ObjectChange) -> Row:
@@ -203,20 +198,14 @@ def object_row(change: ObjectChange) -> Row:
             f"{item.path}: {_value(item.before)} → {_value(item.after)}" for item in masked_changes(change.changes)
         ]
     # The kind is part of the row, so that a deleted NodePool is not among "6 more" buffers.
-    return {
-        "sign": _SIGNS[change.action],
-        "kind": change.ref.kind,
-        "name": str(change.ref),
-        "what": str(change.action),
-        "why": why,
-        "fields": fields,
-    }
+    sign, kind = _SIGNS[change.action], change.ref.kind
+    return table_row(str(change.ref), str(change.action), why, sign=sign, fields=fields, kind=kind)
 
 
 def static_pool_row(item: StaticPoolChange) -> Row:
     sign = "+" if item.after > item.before else "-"
     why = f"{item.before:,} → {item.after:,}, made by Karpenter itself"
-    return {"sign": sign, "name": f"NodePool {item.node_pool}", "what": _static_words(item), "why": why, "fields": []}
+    return table_row(f"NodePool {item.node_pool}", _static_words(item), why, sign=sign)
 
 
 def _offered(creation: NodeClaimCreation) -> str:
@@ -307,7 +296,7 @@ def _demand_lines(row: Row, paint: Paint) -> Iterator[str]:
 
 def row_lines(row: Row, paint: Paint) -> Iterator[str]:
     """A row of a section for a terminal: its sign, name, what and why, and its fields."""
-    sign, bar = row.get("sign", ""), row.get("bar")
+    sign, bar = row["sign"], row.get("bar")
     why = f"{paint('red' if row['why'].startswith('+') else 'green', bar)} {row['why']}" if bar else row["why"]
     words = [word for word in (row["what"], "" if row["fields"] else why) if word]
     below = words[1:] if sign and len("; ".join(words)) > _ONE_LINE else []
