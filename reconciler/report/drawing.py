@@ -73,9 +73,9 @@ def width_of(text: str, size: int = SMALL) -> float:
     return size * sum(_NUMERAL if character.isdigit() else _CHARACTER for character in text)
 
 
-def lines_of(text: str, width: float, size: int = SMALL) -> list[str]:
-    """The text in lines that fit."""
-    return wrap(text, int(width / (_CHARACTER * size))) or [""]
+def lines_of(text: str, width: float) -> list[str]:
+    """A small text in lines that fit."""
+    return wrap(text, int(width / (_CHARACTER * SMALL))) or [""]
 
 
 def fitting(text: str, width: float, size: int = SMALL) -> str:
@@ -213,9 +213,8 @@ class TimeAxis:
         share = (time - self.start) / (self.end - self.start)
         return self.left + self.width * min(1.0, max(0.0, share))
 
-    def draw(self, drawing: Drawing, top: float, bottom: float, *, margin: float = 0) -> None:
-        """Draws the names of days that fit above `top`, and a line down to `bottom` where each begins. margin: how much room is free
-        left of the axis, where the first day's name goes if it does not fit above its day."""
+    def draw(self, drawing: Drawing, top: float, bottom: float) -> None:
+        """Draws the names of days that fit above `top`, and a line down to `bottom` where each begins."""
         free_from = self.left
         for day, begins in midnights(self.start, self.end, self.zone):
             x = self.x(begins)
@@ -228,8 +227,6 @@ class TimeAxis:
             if fits and x >= free_from and x + width_of(words) <= self.left + self.width:
                 drawing.text(x + 3, top - 8, words, "soft small")
                 free_from = x + width_of(words) + _BETWEEN
-            elif begins <= self.start and width_of(words) + _BETWEEN <= margin:
-                drawing.text(self.left - _BETWEEN, top - 8, words, "soft small", anchor="end")
 
 
 NUMBER_ROOM = 13
@@ -295,21 +292,11 @@ def _columns(span: ValueSpan, axis: TimeAxis) -> range:
 
 
 def draw_values(
-    drawing: Drawing,
-    axis: TimeAxis,
-    spans: Sequence[ValueSpan],
-    *,
-    top: float,
-    height: float,
-    values: Sequence[int] = (),
+    drawing: Drawing, axis: TimeAxis, spans: Sequence[ValueSpan], *, top: float, height: float, values: Sequence[int]
 ) -> None:
-    """Draws bars on a base line, each with its number above it if there is room. 0 is only a line.
-
-    values: those of the scale, if other lanes share it.
-    """
+    """Draws bars on a base line, each with its number above it if there is room. 0 is only a line. values: those of the scale."""
     shown = strokes(spans, axis, lowest=False)
-    scale = values or [span.value or 0 for span in spans]
-    most = max((*scale, 1))
+    most = max((*values, 1))
     base = top + height
     numbered = axis.left
     for index, stroke in enumerate(shown):
@@ -317,7 +304,7 @@ def draw_values(
         value = span.value or 0
         words = f"{value:,}: {span_words(span.start, span.end, axis.zone)}" + (f", {span.why}" if span.why else "")
         tall = max(3.0, (height - NUMBER_ROOM) * value / most) if value else 1.5
-        look = f"v{step_of(value, scale)}"
+        look = f"v{step_of(value, values)}"
         drawing.rectangle(left, base - tall, max(1.0, right - left - 0.5), tall, look, tooltip=words)
         number, middle = f"{value:,}", (left + right) / 2
         begins = middle - width_of(number) / 2

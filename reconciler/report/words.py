@@ -120,18 +120,18 @@ def table_row(name: str, what: str, why: str, *, sign: str = "", fields: Sequenc
     return {"sign": sign, "name": name, "what": what, "why": why, "fields": list(fields), **more}
 
 
-def grouped(rows: Iterable[Row], name: str = "name", *, noun: str = "") -> list[Row]:
+def grouped(rows: Iterable[Row], *, noun: str = "") -> list[Row]:
     """Joins rows that differ only in their name, at the position of the first. noun: for rows whose names mean nothing, such as new
     nodes, which are counted: `3 nodes`. A row's `things` is how many it stands for, and `every` has their names,
     which pages that have room show."""
     alike: dict[str, list[Row]] = {}
     for row in rows:
-        key = repr([(field, value) for field, value in row.items() if field != name])
+        key = repr([(field, value) for field, value in row.items() if field != "name"])
         alike.setdefault(key, []).append(row)
     return [
-        {**same[0], name: _names(names, noun), "every": [] if noun else names, "things": len(same)}
+        {**same[0], "name": _names(names, noun), "every": [] if noun else names, "things": len(same)}
         for same in alike.values()
-        if (names := [str(row[name]) for row in same])
+        if (names := [str(row["name"]) for row in same])
     ]
 
 

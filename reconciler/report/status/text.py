@@ -33,7 +33,6 @@ MOST_SCHEDULES = 5
 MOST_HISTORY = 5
 MOST_COMING = 3
 """The most findings, schedules, earlier passes and coming instants, likewise."""
-_SHORTEST = 3
 _COLOURS = {"ready": "green", "filling": "yellow", "short": "red", "not ready": "red"}
 
 
@@ -48,7 +47,7 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
         f"headroom {document['version']} on {document['cluster']} is {word}{why}.",
         *([f"              {document['hint']}"] if document["hint"] else []),
         *_buffer_lines(buffers_in(document), paint),
-        *_request_lines(requests_in(document)),
+        *(f"  request     {name_of(row)}  {_facts(row, request_words(row))}" for row in requests_in(document)),
         *_node_lines(document["nodePools"]),
     ]
     if document["planned"] is not None:
@@ -83,24 +82,18 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
 
 def _buffer_lines(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
     """`shop/web   2/2 ready, 2 nodes, $0.42/h`."""
-    longest = max((len(name_of(row)) for row in rows[:MOST_BUFFERS]), default=_SHORTEST)
+    longest = max((len(name_of(row)) for row in rows[:MOST_BUFFERS]), default=0)
     for row in rows[:MOST_BUFFERS]:
-        facts = ", ".join(
-            part
-            for part in (paint(_COLOURS.get(row["capacity"]["state"], "dim"), size_words(row)), holding_words(row))
-            if part
-        )
-        why = why_of(row)
-        yield f"  buffer      {name_of(row):{longest}}  {facts}{': ' if why else ''}{why}"
+        size = paint(_COLOURS.get(row["capacity"]["state"], "dim"), size_words(row))
+        yield f"  buffer      {name_of(row):{longest}}  {_facts(row, size)}"
     if len(rows) > MOST_BUFFERS:
         yield f"  … and {counted(len(rows) - MOST_BUFFERS, 'buffer')} more, none of them worse"
 
 
-def _request_lines(rows: Sequence[Row]) -> Iterator[str]:
-    for row in rows:
-        facts = ", ".join(part for part in (request_words(row), holding_words(row)) if part)
-        why = why_of(row)
-        yield f"  request     {name_of(row)}  {facts}{': ' if why else ''}{why}"
+def _facts(row: Row, size: str) -> str:
+    """`2/2 ready, 2 nodes, $0.42/h`, and why something is missing."""
+    why = why_of(row)
+    return f"{', '.join(filter(None, (size, holding_words(row))))}{': ' if why else ''}{why}"
 
 
 def _node_lines(rows: Iterable[Row]) -> Iterator[str]:
