@@ -223,3 +223,31 @@ def manifest(
     """An API object as a document. metadata: beside its names; fields: beside that."""
     names = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": {**names, **(metadata or {})}, **fields}
+
+
+def node_manifest(
+    name: str,
+    room: Mapping[str, str],
+    *,
+    pool: str = "",
+    of_type: str = "",
+    labels: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    """A ready node; one of a NodePool is registered and initialized, of that type and in zone-a."""
+    own = {HOSTNAME_LABEL: name, OPERATING_SYSTEM_LABEL: "linux", ARCHITECTURE_LABEL: "amd64"}
+    if pool:
+        own |= {NODEPOOL_LABEL: pool, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+        own |= {INSTANCE_TYPE_LABEL: of_type, CAPACITY_TYPE_LABEL: "on-demand", ZONE_LABEL: "zone-a"}
+    ready = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
+    marks = {"labels": {**own, **(labels or {})}}
+    return manifest("v1", "Node", name, metadata=marks, spec={"providerID": name, **spec}, status=ready)
+
+
+def type_in_a_catalog(name: str, room: Mapping[str, str], price: float, **more: Any) -> dict[str, Any]:
+    """An entry of `instance_types.json`: on demand in zone-a. more: its other fields."""
+    where = ((CAPACITY_TYPE_LABEL, "on-demand"), (ZONE_LABEL, "zone-a"))
+    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in where]
+    offering = {"Price": price, "Available": True, "Requirements": requirements}
+    about = {"name": name, "architecture": "amd64", "operatingSystems": ["linux"]}
+    return {**about, "resources": dict(room), "offerings": [offering], **more}

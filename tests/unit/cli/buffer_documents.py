@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from reconciler.cli.application import application
 from reconciler.model.buffers import Dialect
+from tests.builders import manifest
 from tests.manifests import snapshot_in
 
 Document = dict[str, Any]
@@ -107,12 +108,8 @@ def _container(key: str, index: int, reduced: Mapping[str, Any]) -> Document:
 
 
 def pod_template(name: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": {"name": name, "namespace": NAMESPACE, "generation": 1},
-        "template": {"metadata": {"labels": dict(labels or {})}, "spec": pod_spec(spec)},
-    }
+    template = {"metadata": {"labels": dict(labels or {})}, "spec": pod_spec(spec)}
+    return manifest("v1", "PodTemplate", name, NAMESPACE, metadata={"generation": 1}, template=template)
 
 
 def workload(given: Mapping[str, Any]) -> Document:
@@ -120,36 +117,23 @@ def workload(given: Mapping[str, Any]) -> Document:
     kind = given["kind"]
     if kind == "Scale":
         of = given["of"]
-        return {
-            "apiVersion": f"{of['apiGroup']}/v1alpha1",
-            "kind": of["kind"],
-            "metadata": {"name": of["name"], "namespace": NAMESPACE},
-            "spec": {"replicas": given["specReplicas"]} if "specReplicas" in given else {},
-            "status": {"replicas": given["statusReplicas"], "selector": given["selector"]},
-        }
+        spec = {"replicas": given["specReplicas"]} if "specReplicas" in given else {}
+        status = {"replicas": given["statusReplicas"], "selector": given["selector"]}
+        return manifest(f"{of['apiGroup']}/v1alpha1", of["kind"], of["name"], NAMESPACE, spec=spec, status=status)
     labels = {"app": given["name"]}
     size = "parallelism" if kind == "Job" else "replicas"
-    spec: Document = {
+    spec = {
         "selector": labels if kind == "ReplicationController" else {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": pod_spec(given["podSpec"])},
     }
     if given.get("replicas") is not None:
         spec[size] = given["replicas"]
-    return {
-        "apiVersion": WORKLOADS[kind],
-        "kind": kind,
-        "metadata": {"name": given["name"], "namespace": NAMESPACE},
-        "spec": spec,
-    }
+    return manifest(WORKLOADS[kind], kind, given["name"], NAMESPACE, spec=spec)
 
 
 def buffer(spec: Mapping[str, Any], name: str = "b", created: str = "2026-01-01T00:00:00Z") -> Document:
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "creationTimestamp": created},
-        "spec": dict(spec),
-    }
+    marks = {"uid": f"uid-{name}", "creationTimestamp": created}
+    return manifest("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", name, NAMESPACE, metadata=marks, spec=dict(spec))
 
 
 def quota(given: Mapping[str, Any]) -> Document:
@@ -159,13 +143,8 @@ def quota(given: Mapping[str, Any]) -> Document:
         spec["scopes"] = given["scopes"]
     if "scopeSelector" in given:
         spec["scopeSelector"] = {"matchExpressions": given["scopeSelector"]}
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": given.get("name", "q"), "namespace": NAMESPACE},
-        "spec": spec,
-        "status": {"hard": given["hard"], "used": given.get("used", {})},
-    }
+    status = {"hard": given["hard"], "used": given.get("used", {})}
+    return manifest("v1", "ResourceQuota", given.get("name", "q"), NAMESPACE, spec=spec, status=status)
 
 
 def in_cluster(folder: Path, objects: Iterable[Mapping[str, Any]], *buffers: Document) -> World:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.builders import manifest
+from tests.builders import manifest, node_manifest, type_in_a_catalog
 from tests.manifests import snapshot_in
 
 Case = Mapping[str, Any]
@@ -62,20 +62,21 @@ class Snapshot:
             self._add_group(group)
         for number, nodes in enumerate(cluster.get("otherNodes", ())):
             for index in range(nodes["count"]):
-                self._add_node(f"other-{number}-{index}", nodes, {})
+                self._add_node(f"other-{number}-{index}", nodes)
 
     def add_nodes(self, count: int, *, cpu: str = "64", memory: str = "256Gi") -> None:
         for index in range(count):
-            self._add_node(f"node-{index}", {"cpu": cpu, "memory": memory, "pods": 110}, {})
+            self._add_node(f"node-{index}", {"cpu": cpu, "memory": memory, "pods": 110})
 
     def add_request(self, given: Mapping[str, Any], pod_sets: Sequence[Mapping[str, Any]]) -> None:
         """With a PodTemplate for each pod set, unless its template is missing."""
         name = given["name"]
         for number, pod_set in enumerate(pod_sets):
             if not pod_set.get("templateMissing"):
-                template = {"metadata": _named(f"{name}-{number}"), "template": {"spec": pod_spec(pod_set)}}
-                self._add("podtemplates", {"apiVersion": "v1", "kind": "PodTemplate", **template})
-        metadata = {**_named(name), "uid": f"uid-of-{name}", "creationTimestamp": ago(given.get("ageSeconds", 0))}
+                template = {"spec": pod_spec(pod_set)}
+                self._add(
+                    "podtemplates", manifest("v1", "PodTemplate", f"{name}-{number}", NAMESPACE, template=template)
+                )
         spec = {
             "provisioningClassName": given["class"],
             "parameters": given.get("parameters", {}),
@@ -84,47 +85,30 @@ class Snapshot:
                 for number, pod_set in enumerate(pod_sets)
             ],
         }
-        status = {"conditions": [condition(item) for item in given.get("conditions", ())]}
-        self._add(
-            "provisioningrequests",
-            {
-                "apiVersion": "autoscaling.x-k8s.io/v1",
-                "kind": "ProvisioningRequest",
-                "metadata": metadata,
-                "spec": spec,
-                "status": status,
-            },
+        request = manifest(
+            "autoscaling.x-k8s.io/v1",
+            "ProvisioningRequest",
+            name,
+            NAMESPACE,
+            metadata={"uid": f"uid-of-{name}", "creationTimestamp": ago(given.get("ageSeconds", 0))},
+            spec=spec,
+            status={"conditions": [condition(item) for item in given.get("conditions", ())]},
         )
+        self._add("provisioningrequests", request)
 
     def add_pods(self, given: Mapping[str, Any], *, namespace: str = NAMESPACE) -> None:
         """Pods that run on one node."""
         for index in range(given["count"]):
-            metadata = {"name": f"pod-{given['node']}-{index}", "namespace": namespace}
-            self._add(
-                "pods",
-                {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "metadata": {**metadata, "annotations": given.get("annotations", {})},
-                    "spec": {**pod_spec(given), "nodeName": given["node"]},
-                    "status": {"phase": "Running"},
-                },
-            )
+            name, annotations = f"pod-{given['node']}-{index}", given.get("annotations", {})
+            spec = {**pod_spec(given), "nodeName": given["node"]}
+            pod = manifest("v1", "Pod", name, namespace, metadata={"annotations": annotations}, spec=spec)
+            self._add("pods", {**pod, "status": {"phase": "Running"}})
 
     def _add_group(self, group: Mapping[str, Any]) -> None:
         name, nodes = group["name"], group["nodes"]
-        labels = {
-            "karpenter.sh/nodepool": name,
-            "karpenter.sh/registered": "true",
-            "karpenter.sh/initialized": "true",
-            "node.kubernetes.io/instance-type": name,
-            "karpenter.sh/capacity-type": "on-demand",
-            "topology.kubernetes.io/zone": "zone-a",
-            **nodes.get("labels", {}),
-        }
         for index in range(nodes["count"]):
-            self._add_node(f"{name}-{index}", nodes, labels)
-        self._types.append(_instance_type(name, nodes))
+            self._add_node(f"{name}-{index}", nodes, name)
+        self._types.append(type_in_a_catalog(name, _room(nodes), 0.1, overhead={}))
         template = {
             "metadata": {"labels": nodes.get("labels", {})},
             "spec": {
@@ -140,42 +124,16 @@ class Snapshot:
             manifest("karpenter.sh/v1", "NodePool", name, metadata={"uid": f"uid-of-{name}"}, spec=pool, status=ready),
         )
 
-    def _add_node(self, name: str, given: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-        room = {key: str(given[key]) for key in ("cpu", "memory", "pods")}
-        status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
-        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **labels}
-        self._add(
-            "nodes",
-            manifest(
-                "v1",
-                "Node",
-                name,
-                metadata={"labels": labels},
-                spec={"taints": given.get("taints", []), "providerID": f"kwok://{name}"},
-                status=status,
-            ),
-        )
+    def _add_node(self, name: str, given: Mapping[str, Any], group: str = "") -> None:
+        labels, taints = given.get("labels", {}), given.get("taints", [])
+        self._add("nodes", node_manifest(name, _room(given), pool=group, of_type=group, labels=labels, taints=taints))
 
     def _add(self, plural: str, document: Document) -> None:
         self._lists.setdefault(plural, []).append(document)
 
 
-def _named(name: str) -> Document:
-    return {"name": name, "namespace": NAMESPACE}
-
-
-def _instance_type(name: str, nodes: Mapping[str, Any]) -> Document:
-    """Of one price, in one zone, and without overhead."""
-    here = [("karpenter.sh/capacity-type", "on-demand"), ("topology.kubernetes.io/zone", "zone-a")]
-    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in here]
-    return {
-        "name": name,
-        "architecture": "amd64",
-        "operatingSystems": ["linux"],
-        "resources": {key: str(nodes[key]) for key in ("cpu", "memory", "pods")},
-        "offerings": [{"Price": 0.1, "Available": True, "Requirements": requirements}],
-        "overhead": {},
-    }
+def _room(given: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(given[key]) for key in ("cpu", "memory", "pods")}
 
 
 def conditions_of(rows: Iterable[Document]) -> dict[str, list[tuple[str, str, str]]]:

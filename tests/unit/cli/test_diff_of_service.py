@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import manifest
 from tests.manifests import schedule
 from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer, node
 
 
 def served_by_karpenter(name: str) -> Document:
     """A CapacityBuffer of the cluster with fields of Karpenter's in its status."""
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {
-            "name": name,
-            "namespace": "shop",
-            "managedFields": [
-                {
-                    "manager": "karpenter",
-                    "operation": "Update",
-                    "subresource": "status",
-                    "fieldsV1": {"f:status": {"f:replicas": {}}},
-                }
-            ],
-        },
-        "spec": {"podTemplateRef": {"name": "web"}, "replicas": 0},
-        "status": {"replicas": 0},
-    }
+    status = {"fieldsV1": {"f:status": {"f:replicas": {}}}, "subresource": "status"}
+    return manifest(
+        "autoscaling.x-k8s.io/v1beta1",
+        "CapacityBuffer",
+        name,
+        "shop",
+        metadata={"managedFields": [{"manager": "karpenter", "operation": "Update", **status}]},
+        spec={"podTemplateRef": {"name": "web"}, "replicas": 0},
+        status={"replicas": 0},
+    )
 
 
 def test_a_buffer_that_becomes_not_ready_loses_its_place(folders: Folders) -> None:

@@ -11,28 +11,12 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
+from tests.builders import node_manifest, type_in_a_catalog
 from tests.manifests import pod_template, schedule, snapshot_in
 
 Document = dict[str, Any]
 NOW = "2026-11-22T12:00:00Z"
-CATALOGUE = [
-    {
-        "name": "m-8x",
-        "architecture": "amd64",
-        "operatingSystems": ["linux"],
-        "resources": {"cpu": "8", "memory": "32Gi", "pods": "110"},
-        "offerings": [
-            {
-                "Price": 0.4,
-                "Available": True,
-                "Requirements": [
-                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
-                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]},
-                ],
-            }
-        ],
-    }
-]
+CATALOGUE = [type_in_a_catalog("m-8x", {"cpu": "8", "memory": "32Gi", "pods": "110"}, 0.4)]
 POOL = """
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -78,22 +62,7 @@ START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer()}
 
 def node(name: str, pool: str = "", *, cpu: str = "8") -> Document:
     """A ready node of 32 GiB; in a NodePool one of the catalog's type, registered and initialized."""
-    labels = {"kubernetes.io/hostname": name}
-    if pool:
-        labels |= {
-            "karpenter.sh/nodepool": pool,
-            "karpenter.sh/registered": "true",
-            "karpenter.sh/initialized": "true",
-            "node.kubernetes.io/instance-type": "m-8x",
-            "kubernetes.io/arch": "amd64",
-            "karpenter.sh/capacity-type": "on-demand",
-            "topology.kubernetes.io/zone": "zone-a",
-        }
-    room = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
-    ready = [{"type": "Ready", "status": "True"}]
-    status = {"capacity": room, "allocatable": room, "conditions": ready}
-    metadata = {"name": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": name}, "status": status}
+    return node_manifest(name, {"cpu": cpu, "memory": "32Gi", "pods": "110"}, pool=pool, of_type="m-8x")
 
 
 @dataclass
