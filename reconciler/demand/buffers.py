@@ -22,10 +22,10 @@ from reconciler.demand.resolve import (
 )
 from reconciler.demand.size import (
     Allowance,
-    Priorities,
     QuotaRequest,
     declared_priority,
     difference_of_shapes,
+    pod_priority,
     within_quotas,
     without,
 )
@@ -168,9 +168,8 @@ def buffer_demands(
 def _demand_and_findings(
     item: Draft, answer: _Answer, kept: Keeping, dialect: Dialect, classes: tuple[PriorityClass, ...]
 ) -> tuple[Demand, list[Finding]]:
-    priorities = Priorities(classes, without_class=NO_PRIORITY_CLASS)  # chunks yield to every pod
     findings = [*_findings(item, answer, dialect), *_findings_of_keeping(item.buffer, kept)]
-    return _kept(_demand(item, answer, dialect, priorities), item, kept), findings
+    return _kept(_demand(item, answer, dialect, classes), item, kept), findings
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
@@ -211,7 +210,7 @@ def _answer(item: Draft, allowance: Allowance | None, dialect: Dialect) -> _Answ
     return _Answer(counts.get(dialect), told.quotas, told.compared, counts.get(other))
 
 
-def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Priorities) -> Demand:
+def _demand(item: Draft, answer: _Answer, dialect: Dialect, classes: tuple[PriorityClass, ...]) -> Demand:
     """The buffer's size and rules, whoever keeps it; without its chunks."""
     buffer, size, shape = item.buffer, item.sizes.get(dialect), item.shapes.get(dialect)
     explanation = (*(size.facts if size is not None else ()), *item.facts)
@@ -221,7 +220,7 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Prioriti
         ref=buffer.ref,
         desired=answer.count,
         source=buffer.position,
-        priority=NO_PRIORITY_CLASS if shape is None else priorities.of(shape),
+        priority=NO_PRIORITY_CLASS if shape is None else pod_priority(shape, classes, without_class=NO_PRIORITY_CLASS),
         declared_priority=declared_priority(buffer.annotations),
         created=buffer.created,
         serves_requests=(SERVES_REQUESTS_ANNOTATION, "false") not in buffer.annotations,

@@ -15,9 +15,9 @@ from operator import attrgetter
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.demand.size import (
     Allowance,
-    Priorities,
     QuotaRequest,
     declared_priority,
+    pod_priority,
     with_reserved,
     within_quotas,
 )
@@ -26,7 +26,16 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.pods import FINISHED_PHASES, Pod, PodShape, ResourceQuota, Workload, admitted, claims_words
+from reconciler.model.pods import (
+    FINISHED_PHASES,
+    Pod,
+    PodShape,
+    PriorityClass,
+    ResourceQuota,
+    Workload,
+    admitted,
+    claims_words,
+)
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
     BOOKED_FOR,
@@ -67,7 +76,7 @@ _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What requests are judged by. attempts: number of the last attempt that has a NodeClaim, by uid of the request. priorities: those of
+    """What requests are judged by. attempts: number of the last attempt that has a NodeClaim, by uid of the request. priority_classes: of
     real pods, since real pods will use the room. queued: of Kueue's Workloads, by namespace and name."""
 
     workloads: Mapping[ObjectRef, Workload]
@@ -79,7 +88,7 @@ class _Context:
     records: Mapping[str, RequestRecord]
     attempts: Mapping[str, int]
     consumption: Consumption
-    priorities: Priorities
+    priority_classes: Sequence[PriorityClass]
 
 
 def request_demands(
@@ -105,7 +114,7 @@ def request_demands(
         records=read_records(view.inventory.records),
         attempts=attempts_in(view),
         consumption=consumption_of((*view.pods, *view.finished_pods)),
-        priorities=Priorities(declared.priority_classes, without_class=0),
+        priority_classes=declared.priority_classes,
     )
     provided = accepted_requests(declared, rules)
     demands = _within_quotas(tuple(_demand(accepted, context) for accepted in provided), view.resource_quotas)
@@ -228,7 +237,8 @@ def _priority(request: ProvisioningRequest, shapes: tuple[PodShape, ...] | str, 
     queued = context.queued.get((request.ref.namespace, request.queued_as))
     if queued is not None:
         return queued
-    return 0 if isinstance(shapes, str) else min(map(context.priorities.of, shapes))
+    classes = context.priority_classes
+    return 0 if isinstance(shapes, str) else min(pod_priority(each, classes, without_class=0) for each in shapes)
 
 
 def _not_ready(demand: Demand, state: RequestState, condition: Condition) -> Demand:

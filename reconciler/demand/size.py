@@ -161,17 +161,10 @@ def _within_limits(
 PRIORITY_CLASS = "PriorityClass"
 
 
-class Priorities:
-    """PriorityClasses by name. without_class: the priority of shapes that name none, where no class is the default."""
-
-    def __init__(self, classes: Iterable[PriorityClass], *, without_class: int) -> None:
-        every_class = tuple(classes)
-        self._values = {item.name: item.value for item in every_class}
-        self._default = max((item.value for item in every_class if item.global_default), default=without_class)
-
-    def of(self, shape: PodShape) -> int:
-        """That of its class; a class that is not there counts as none."""
-        return self._values.get(shape.priority_class_name, self._default)
+def pod_priority(shape: PodShape, classes: Sequence[PriorityClass], *, without_class: int) -> int:
+    """That of its class; a class that is not there counts as none. without_class: where no class is the default."""
+    named = (item.value for item in classes if item.name == shape.priority_class_name)
+    return next(named, max((item.value for item in classes if item.global_default), default=without_class))
 
 
 def declared_priority(annotations: Labels) -> int:

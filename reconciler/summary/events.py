@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.demand.resolve import READY
@@ -52,21 +51,15 @@ MOST_PODS = 5
 """The most pods of one request that get an event, since all of them wait for the same."""
 
 
-def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView | None = None) -> Iterator[Event]:
+def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView) -> Iterator[Event]:
     """One for every failed write, for each node made, released or deleted, and for changes in a buffer's status.
 
     trigger: why the pass was made, which every message ends with. view: the cluster before the pass.
     """
-    of_buffers = () if view is None else buffer_events(plan, change_set, view)
-    clock_skew = timedelta(0) if view is None else view.clock_skew
-    for event in (*_events(plan, change_set), *_departures(plan, plan.now - clock_skew), *of_buffers):
+    began = (left for left in plan.departures if left.since == plan.now - view.clock_skew)
+    departures = (Event(node_ref(left.node), NORMAL, "LeftForCheaperRoom", left.words) for left in began)
+    for event in (*_events(plan, change_set), *departures, *buffer_events(plan, change_set, view)):
         yield replace(event, message=f"{event.message} (trigger: {trigger})")
-
-
-def _departures(plan: Plan, now: datetime) -> Iterator[Event]:
-    for left in plan.departures:
-        if left.since == now:
-            yield Event(node_ref(left.node), NORMAL, "LeftForCheaperRoom", left.words)
 
 
 def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
@@ -115,51 +108,36 @@ def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Itera
         if isinstance(write, ApplyStatus) and result.outcome is Outcome.APPLIED and outcome is not None:
             after = {str(item.get("type")): item for item in write.status.get("conditions") or ()}
             live = view.objects.get(write.ref)
-            yield from _readiness(outcome, condition_of(live, READY), after.get(READY, {}))
-            yield from _capacity(outcome, condition_of(live, "Provisioning"), after.get("Provisioning", {}))
-            yield from _ending(outcome, live, after)
-            yield from _removal(outcome, condition_of(live, REMOVAL), after.get(REMOVAL, {}))
-            yield from _keeper(outcome, condition_of(live, "Fulfilment"), after.get("Fulfilment", {}))
+            for kind, reason, condition in _buffer_news(outcome, live, after):
+                yield Event(write.ref, kind, reason, str(condition.get("message", "")))
 
 
-def _readiness(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
-    if (
-        outcome.demand.request is None
-        and after.get("status") == "False"
-        and before.get("reason") != after.get("reason")
-    ):
-        yield Event(outcome.demand.ref, WARNING, "NotReady", str(after.get("message", "")))
-
-
-def _capacity(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
-    ref, message = outcome.demand.ref, str(after.get("message", ""))
-    if outcome.demand.request is not None or before.get("message") == after.get("message"):
-        return
-    if after.get("status") == "True" != before.get("status"):
-        yield Event(ref, NORMAL, "Full", message)
-    elif after.get("reason") == _SHORT:
+def _buffer_news(
+    outcome: DemandOutcome, live: LiveObject | None, after: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Kind and reason of the event, and the condition that begins to say so. live: as it was before."""
+    demand = outcome.demand
+    before, now = condition_of(live, READY), after.get(READY, {})
+    if demand.request is None and now.get("status") == "False" and before.get("reason") != now.get("reason"):
+        yield WARNING, "NotReady", now
+    before, now = condition_of(live, "Provisioning"), after.get("Provisioning", {})
+    if demand.request is None and before.get("message") != now.get("message"):
         stopped = next((_STOPPED[row.cause] for row in outcome.unplaced_reasons if row.cause in _STOPPED), "")
-        if stopped:
-            yield Event(ref, WARNING, stopped, message)
-        elif before.get("reason") != _SHORT:
-            yield Event(ref, NORMAL, "Short", message)
-
-
-def _ending(outcome: DemandOutcome, live: LiveObject | None, after: Mapping[str, Mapping[str, Any]]) -> Iterator[Event]:
-    end = outcome.demand.ended
-    if end is not None and end.type in after and not condition_of(live, end.type):
-        yield Event(outcome.demand.ref, NORMAL if end.type == FULFILLED else WARNING, end.type, end.message)
-
-
-def _removal(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
-    if after and not before:
-        yield Event(outcome.demand.ref, NORMAL, "RemovalWaits", str(after.get("message", "")))
-
-
-def _keeper(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
-    told = _KEPT_BY.get(str(after.get("reason", "")))
-    if told is not None and before.get("reason") != after.get("reason"):
-        yield Event(outcome.demand.ref, *told, str(after.get("message", "")))
+        if now.get("status") == "True" != before.get("status"):
+            yield NORMAL, "Full", now
+        elif now.get("reason") == _SHORT and stopped:
+            yield WARNING, stopped, now
+        elif now.get("reason") == _SHORT != before.get("reason"):
+            yield NORMAL, "Short", now
+    if demand.ended is not None and demand.ended.type in after and not condition_of(live, demand.ended.type):
+        kind = NORMAL if demand.ended.type == FULFILLED else WARNING
+        yield kind, demand.ended.type, after[demand.ended.type]
+    if REMOVAL in after and not condition_of(live, REMOVAL):
+        yield NORMAL, "RemovalWaits", after[REMOVAL]
+    before, now = condition_of(live, "Fulfilment"), after.get("Fulfilment", {})
+    told = _KEPT_BY.get(str(now.get("reason", "")))
+    if told is not None and before.get("reason") != now.get("reason"):
+        yield *told, now
 
 
 def request_events(plan: Plan, change_set: ChangeSet, pods: Iterable[Pod]) -> Iterator[Event]:
