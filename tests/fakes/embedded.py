@@ -101,6 +101,28 @@ class Sandbox:
         self.wait(5)
 
 
+class GitSandbox(Sandbox):
+    """With NodePool `general`, a repository, and passes over both."""
+
+    def __init__(
+        self,
+        files: Mapping[str, str],
+        *,
+        pool: Document | None = None,
+        instance_types: Sequence[InstanceType] = (SMALL, LARGE),
+    ) -> None:
+        super().__init__(instance_types=instance_types)
+        self.cluster.apply(pool or node_pool())
+        self.source = FakeSource(files)
+        self.restart()
+
+    def restart(self) -> None:
+        self.cycle = self.new_cycle(self.source)
+
+    def passes(self, seconds: int = 30, *, every: int = 10) -> PassResult:
+        return self.run_passes(self.cycle, seconds // every, wait=every)
+
+
 def pool_ref(name: str = "general") -> ObjectRef:
     return ObjectRef("karpenter.sh", "NodePool", "", name)
 

@@ -8,10 +8,8 @@ import pytest
 
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.findings import Severity
-from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
-from tests.fakes.embedded import SMALL, Sandbox, node_pool
-from tests.fakes.source import FakeSource
+from tests.fakes.embedded import SMALL, GitSandbox, node_pool
 from tests.manifests import buffer, pod_template
 
 # What a commit removes goes slowly when it is much, over hours and restarts, and says so; what is small goes at once.
@@ -34,23 +32,14 @@ def files(**counts: int) -> dict[str, str]:
     return {"shape.yaml": SHAPE, "buffers.yaml": text}
 
 
-class Shop:
+class Shop(GitSandbox):
     def __init__(self, **counts: int) -> None:
-        self.sandbox = Sandbox(instance_types=(SMALL,))
-        self.sandbox.cluster.apply(node_pool(consolidate_after="30s"))
-        self.source = FakeSource(files(**counts))
-        self.restart()
+        super().__init__(files(**counts), pool=node_pool(consolidate_after="30s"), instance_types=(SMALL,))
         self.passes(60)
         assert self.nodes() == sum(counts.values())
 
-    def restart(self) -> None:
-        self.cycle = self.sandbox.new_cycle(self.source)
-
-    def passes(self, seconds: int, *, every: int = 10) -> PassResult:
-        return self.sandbox.run_passes(self.cycle, seconds // every, wait=every)
-
     def nodes(self) -> int:
-        return len(self.sandbox.node_names())
+        return len(self.node_names())
 
 
 def outcome(result: PassResult, name: str) -> DemandOutcome:
@@ -99,7 +88,7 @@ def test_a_folder_with_a_buffer_and_its_template_goes_as_slowly_as_the_buffer() 
     for _ in range(4):
         shop.passes(3600, every=120)
     assert shop.nodes() == 0
-    assert not [ref for ref in shop.sandbox.cluster.view().objects if ref.name == "shape"]
+    assert not [ref for ref in shop.cluster.view().objects if ref.name == "shape"]
 
 
 @pytest.mark.parametrize(
@@ -161,30 +150,12 @@ spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, s
 EMPTY = {"README.md": "", "a.yaml": "# nothing left\n"}
 
 
-class EmptiedShop:
-    def __init__(self, *, allow_empty: bool = False) -> None:
-        self.sandbox = Sandbox()
-        self.sandbox.cluster.apply(node_pool())
-        self.source = FakeSource(FILES)
-        self._settings = Settings(allow_empty=allow_empty)
-        self.restart()
-
-    def restart(self) -> None:
-        self.cycle = self.sandbox.new_cycle(self.source, self._settings)
-
-    def passes(self, seconds: int = 60, *, every: int = 10) -> PassResult:
-        return self.sandbox.run_passes(self.cycle, seconds // every, wait=every)
-
-    def left(self) -> int:
-        return len(self.sandbox.cluster.view().inventory.members)
-
-
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize(
     "files", [EMPTY, {}, {"others.yaml": OTHERS}], ids=["no document", "no file", "documents of others"]
 )
 def test_it_stalls(files: dict[str, str], restarted: bool) -> None:  # noqa: FBT001 - a case
-    shop = EmptiedShop()
+    shop = GitSandbox(FILES)
     shop.passes()
     shop.source.commit(files)
     if restarted:
@@ -192,7 +163,7 @@ def test_it_stalls(files: dict[str, str], restarted: bool) -> None:  # noqa: FBT
 
     result = shop.passes(seconds=7200, every=120)
 
-    assert shop.left() == len(FILES)
+    assert len(shop.cluster.view().inventory.members) == len(FILES)
     assert result.tree is not None
     assert result.tree.stalled is not None
     assert result.tree.stalled[0] == "NoDocuments"
@@ -202,7 +173,7 @@ def test_it_stalls(files: dict[str, str], restarted: bool) -> None:  # noqa: FBT
 
 
 def test_a_folder_in_which_there_never_was_anything_is_no_stall() -> None:
-    shop = EmptiedShop()
+    shop = GitSandbox(FILES)
     shop.source.commit({})
     result = shop.passes()
     assert result.tree is not None

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.cycle import Cycle
 from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.words import summary
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.gauges import ScheduledCapacity
 from tests.fakes.clock import START
-from tests.fakes.embedded import Document, Sandbox, workload
+from tests.fakes.embedded import Document, GitSandbox, workload
 from tests.fakes.embedded import node_pool as live_pool
-from tests.fakes.source import FakeSource
 from tests.manifests import BY_DEPLOYMENT, buffer, node_pool, schedule
 
 # Whole passes on the embedded cluster over a day of a schedule: what is applied, held, released and said at each point.
@@ -28,36 +26,30 @@ SLEEPING = buffer("ci", "replicas: 1", of=BY_DEPLOYMENT, active_during="office")
 REPORTS = node_pool("reports", "replicas: 0", replicas_from="shop/office")
 
 
-class Day:
+class Day(GitSandbox):
     """A cluster with pool `general` and a Deployment of no pods, at eight o'clock."""
 
     def __init__(self, **files: str) -> None:
-        self.sandbox = Sandbox()
-        self.sandbox.clock.advance(EIGHT - START)
-        self.sandbox.cluster.apply(live_pool(consolidate_after="0s"))
-        self.sandbox.cluster.apply(workload(replicas=0, cpu="1500m"))
-        self.repository = FakeSource({f"{name}.yaml": text for name, text in files.items()})
-        self.restart()
-        self.metric = ScheduledCapacity(lambda: self.cycle.schedules, self.sandbox.clock)
-
-    def restart(self) -> None:
-        self.cycle: Cycle = self.sandbox.new_cycle(self.repository)
+        super().__init__({f"{name}.yaml": text for name, text in files.items()}, pool=live_pool(consolidate_after="0s"))
+        self.clock.advance(EIGHT - START)
+        self.cluster.apply(workload(replicas=0, cpu="1500m"))
+        self.metric = ScheduledCapacity(lambda: self.cycle.schedules, self.clock)
 
     def at(self, hour: int, minute: int = 0) -> PassResult:
         """Passes at this time until nothing is left to do; the last of them."""
         wanted = START.replace(hour=hour, minute=minute)
-        self.sandbox.clock.advance(wanted - self.sandbox.clock.now())
+        self.clock.advance(wanted - self.clock.now())
         for _ in range(20):
             result = self.cycle.run("edge")
             assert result.failure is None, result.failure
             if result.settled:
                 return result
-            self.sandbox.wait(5)
+            self.wait(5)
         raise AssertionError("it never settles")
 
     def get(self, kind: str, name: str, namespace: str = "shop") -> Document | None:
         group = {"CapacityBuffer": "autoscaling.x-k8s.io", "MetricsProducer": "autoscaling.karpenter.sh"}
-        body = self.sandbox.cluster.get(ObjectRef(group[kind], kind, namespace, name))
+        body = self.cluster.get(ObjectRef(group[kind], kind, namespace, name))
         return None if body is None else dict(body)
 
     def replicas(self, kind: str, name: str) -> Any:
@@ -65,7 +57,7 @@ class Day:
         return None if body is None else body["spec"]["replicas"]
 
     def nodes_of(self, pool: str) -> int:
-        return sum(node.label("karpenter.sh/nodepool") == pool for node in self.sandbox.cluster.view().nodes)
+        return sum(node.label("karpenter.sh/nodepool") == pool for node in self.cluster.view().nodes)
 
     def value(self) -> float:
         (family,) = self.metric.collect()
@@ -103,7 +95,7 @@ def test_a_buffer_that_sleeps_is_not_in_the_cluster_and_says_in_the_plan_why(day
 
 def test_what_is_about_to_go_gets_no_status_any_more(day: Day) -> None:
     day.at(16, 59)
-    day.sandbox.clock.advance(60)
+    day.clock.advance(60)
     result = day.cycle.run("edge")
     assert result.change_set is not None
     writes = [item.write for item in result.change_set.results if item.write.ref.name == "ci"]
@@ -116,7 +108,7 @@ def test_the_plan_at_an_edge_says_what_a_static_pool_gains_and_loses_and_what_th
     costs, words = [], []
     for before, hour in ((8, 9), (16, 17)):
         day.at(before)
-        day.sandbox.clock.advance(START.replace(hour=hour) - day.sandbox.clock.now())
+        day.clock.advance(START.replace(hour=hour) - day.clock.now())
         plan = day.cycle.plan().required_plan
         cost = plan.cost
         words.append(summary(plan))

@@ -16,8 +16,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.facts import Facts
 from reconciler.stages.state import PassResult
-from tests.fakes.embedded import Sandbox, node_pool
-from tests.fakes.source import FakeSource
+from tests.fakes.embedded import GitSandbox
 
 BUFFER = """\
 apiVersion: autoscaling.x-k8s.io/v1beta1
@@ -33,28 +32,22 @@ template: {spec: {containers: [{name: web, image: pause, resources: {requests: {
 REF = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
 
 
-class Serving(Sandbox):
+class Serving(GitSandbox):
     """Its definitions of kinds have every field but those of `unknown`, and it answers only while `answers`."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__({"web.yaml": BUFFER})
         self.unknown: set[str] = set()
         self.answers = True
         self.asked: list[ObjectRef] = []
-        self.cluster.apply(node_pool())
-        self.source = FakeSource({"web.yaml": BUFFER})
         served: Any = self.cluster
         served.unknown_fields = self._unknown_fields
-        self.cycle = self.new_cycle(self.source)
 
     def _unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:
         self.asked.append(apply.ref)
         if not self.answers:
             return None
         return tuple(f"spec.{key}" for key in sorted(apply.manifest.get("spec", {})) if key in self.unknown)
-
-    def passes(self, seconds: int = 30, *, every: int = 10) -> PassResult:
-        return self.run_passes(self.cycle, seconds // every, wait=every)
 
     def chunks(self, result: PassResult) -> int | None:
         return next(outcome.service.wanted for outcome in result.required_plan.demands if outcome.demand.ref == REF)
