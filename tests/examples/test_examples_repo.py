@@ -45,12 +45,6 @@ def test_explain_says_where_the_chunks_are() -> None:
     assert "new node in NodePool general" in done.stdout
 
 
-def test_explain_of_a_near_miss_names_what_there_is() -> None:
-    done = headroom("explain", "CapacityBuffer/shop/wbe", PATH, SNAPSHOT, NOW)
-    assert done.returncode == 1
-    assert "CapacityBuffer/shop/web" in done.stderr
-
-
 def test_explain_names_the_flag_that_pods_need() -> None:
     done = headroom("explain", "Pod/shop/web-1", PATH, SNAPSHOT, NOW)
     assert done.returncode == 1

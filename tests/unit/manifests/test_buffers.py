@@ -9,7 +9,7 @@ from reconciler.model.findings import Severity
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
-from tests.unit.manifests.reading import codes_of, declared, findings, only
+from tests.unit.manifests.reading import check, codes_of, declared, findings, found, only
 
 CAPACITY_BUFFER = """\
 apiVersion: autoscaling.x-k8s.io/v1beta1
@@ -58,61 +58,11 @@ def test_no_namespace_is_the_default_one() -> None:
     assert buffer(text).ref.namespace == "default"
 
 
-@pytest.mark.parametrize(
-    ("spec", "code", "path"),
-    [
-        ("  replicas: 2\n", "buffer-without-reference", "spec"),
-        ("  scalableRef: {apiGroup: apps, kind: Deployment, name: d}\n", "buffer-without-size", "spec"),
-        ("  podTemplateRef: {name: t}\n  limits: {memory: -5Gi}\n", "negative-limit", "spec.limits.memory"),
-        ("  podTemplateRef: {name: t}\n  limits: {cpu: -1}\n", "negative-limit", "spec.limits.cpu"),
-        (
-            "  podTemplateRef: {name: t}\n  replicas: 1\n  provisioningStrategy: example.com/x\n",
-            "unknown-strategy",
-            "spec.provisioningStrategy",
-        ),
-        (
-            "  podTemplateRef: {name: t}\n  replicas: 1\n  fillDeadlineSeconds: 900\n",
-            "deadline-ignored",
-            "spec.fillDeadlineSeconds",
-        ),
-    ],
-)
-def test_what_is_admitted_but_does_nothing_is_a_warning(spec: str, code: str, path: str) -> None:
-    finding = only(CAPACITY_BUFFER + spec)
-    assert (finding.code, finding.severity, finding.path) == (code, "warning", path)
-    assert len(declared(CAPACITY_BUFFER + spec).manifests) == 1
-
-
-@pytest.mark.parametrize(
-    ("spec", "code", "path", "hint"),
-    [
-        ("podTemplateRef: {name: t}, replicas: 150001", "buffer-too-large", "spec.replicas", "write the number"),
-        (
-            "scalableRef: {apiGroup: apps, kind: Deploymnet, name: d}, replicas: 1",
-            *("unknown-kind", "spec.scalableRef.kind", 'did you mean "Deployment"?'),
-        ),
-    ],
-)
-def test_what_no_cluster_has_is_an_error(spec: str, code: str, path: str, hint: str) -> None:
-    """An error keeps what was declared before; a plan would buy nodes up to the limits."""
-    finding = only(CAPACITY_BUFFER.removesuffix("spec:\n") + f"spec: {{{spec}}}\n")
-    assert (finding.code, finding.severity, finding.path) == (code, "error", path)
-    assert finding.hint.startswith(hint)
-
-
 def test_limits_may_cut_any_number_and_kinds_of_others_may_have_replicas() -> None:
     head = CAPACITY_BUFFER.removesuffix("spec:\n")
     limited = "spec: {podTemplateRef: {name: t}, replicas: 2147483647, limits: {cpu: 4}}\n"
     rollout = "spec: {scalableRef: {apiGroup: argoproj.io, kind: Rollout, name: d}, replicas: 1}\n"
     assert codes_of(head + limited) == codes_of(head + rollout) == []
-
-
-@pytest.mark.parametrize(("requests", "path"), [("cpu: 750M", "cpu"), ("memory: 1m", "memory")])
-def test_a_slip_in_the_suffix_of_a_request_is_told(requests: str, path: str) -> None:
-    text = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t, namespace: shop}\ntemplate:\n"
-    finding = only(text + f"  spec: {{containers: [{{name: c, resources: {{requests: {{{requests}}}}}}}]}}\n")
-    assert finding.code == "unlikely-quantity"
-    assert finding.path.endswith(f"requests.{path}")
 
 
 def test_both_references_are_an_error_and_nothing_is_applied() -> None:
@@ -265,30 +215,51 @@ def test_node_classes_have_no_namespace(kind: str) -> None:
     assert read.target == ObjectRef("example.com", kind, "", "x")
 
 
-@pytest.mark.parametrize(
-    ("spec", "code", "path"),
-    [
-        (TARGET + "  capacity: {}\n", "one-capacity", "spec.capacity"),
-        (TARGET + "  capacity: {replicas: {exactly: 1}, nodeClass: {totalCpu: 1, totalMem: 1}}\n", "one-capacity",
-         "spec.capacity"),
-        (TARGET + "  capacity: {replicas: {}}\n", "one-capacity", "spec.capacity.replicas"),
-        ("  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch", "spec.capacity.replicas"),
-        (POOL + "  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch", "spec.capacity.replicas"),
-        (TARGET + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi}}\n", "capacity-target-mismatch",
-         "spec.capacity.nodeClass"),
-        (POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {cpu: 2}}}\n",
-         "chunk-too-large", "spec.capacity.nodeClass.perChunkResources.cpu"),
-        (POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {}}}\n", "invalid-value",
-         "spec.capacity.nodeClass.perChunkResources"),
-        (TARGET + "  capacity: {replicas: {percent: {percent: 10, minCount: 3, maxCount: 2}}}\n", "invalid-value",
-         "spec.capacity.replicas.percent.minCount"),
-        ("  capacity: {pods: {replicaNum: 1, podSpec: {containers: []}}}\n", "invalid-value",
-         "spec.capacity.pods.podSpec.containers"),
-        (TARGET + "  capacity: {replicas: {exactly: 1}}\n  recreationStrategy: Keep\n", "invalid-value",
-         "spec.recreationStrategy"),
-    ],
+NOTHING = CAPACITY_BUFFER + "  podTemplateRef: {name: t}\n"
+ON_POOL = BUFFER + POOL
+OF_TARGET = BUFFER + TARGET
+SHAPE = """\
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: t, namespace: shop}
+template: {spec: {containers: [{name: c, resources: {requests: {REQUEST}}}]}}
+"""
+
+
+@found(
+    ("no reference", CAPACITY_BUFFER + "  replicas: 2\n", "buffer-without-reference", "spec", ""),
+    ("no size", CAPACITY_BUFFER + "  scalableRef: {apiGroup: apps, kind: Deployment, name: d}\n", "buffer-without-size", "spec", ""),
+    ("a limit below zero", NOTHING + "  limits: {memory: -5Gi}\n", "negative-limit", "spec.limits.memory", ""),
+    ("a limit that is a number below zero", NOTHING + "  limits: {cpu: -1}\n", "negative-limit", "spec.limits.cpu", ""),
+    ("another's strategy", NOTHING + "  replicas: 1\n  provisioningStrategy: example.com/x\n", "unknown-strategy",
+     "spec.provisioningStrategy", ""),
+    ("a deadline of what is refilled", NOTHING + "  replicas: 1\n  fillDeadlineSeconds: 900\n", "deadline-ignored",
+     "spec.fillDeadlineSeconds", ""),
+    ("more chunks than any cluster has", NOTHING + "  replicas: 150001\n", "buffer-too-large", "spec.replicas", "write the number"),
+    ("a misspelt kind", CAPACITY_BUFFER + "  scalableRef: {apiGroup: apps, kind: Deploymnet, name: d}\n  replicas: 1\n",
+     "unknown-kind", "spec.scalableRef.kind", 'did you mean "Deployment"?'),
+    ("millions of CPU", SHAPE.replace("REQUEST", "cpu: 750M"), "unlikely-quantity", "", "more than any machine has"),
+    ("a thousandth of a byte", SHAPE.replace("REQUEST", "memory: 1m"), "unlikely-quantity", "", "too little for a process"),
+    ("no capacity", OF_TARGET + "  capacity: {}\n", "one-capacity", "spec.capacity", ""),
+    ("two capacities", OF_TARGET + "  capacity: {replicas: {exactly: 1}, nodeClass: {totalCpu: 1, totalMem: 1}}\n", "one-capacity",
+     "spec.capacity", ""),
+    ("no number of replicas", OF_TARGET + "  capacity: {replicas: {}}\n", "one-capacity", "spec.capacity.replicas", ""),
+    ("replicas of nothing", BUFFER + "  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch",
+     "spec.capacity.replicas", ""),
+    ("replicas of a pool", ON_POOL + "  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch",
+     "spec.capacity.replicas", ""),
+    ("a total on a workload", OF_TARGET + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi}}\n", "capacity-target-mismatch",
+     "spec.capacity.nodeClass", ""),
+    ("a chunk above the total", ON_POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {cpu: 2}}}\n",
+     "chunk-too-large", "spec.capacity.nodeClass.perChunkResources.cpu", ""),
+    ("a chunk of nothing", ON_POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {}}}\n",
+     "invalid-value", "spec.capacity.nodeClass.perChunkResources", ""),
+    ("a least number above the greatest", OF_TARGET + "  capacity: {replicas: {percent: {percent: 10, minCount: 3, maxCount: 2}}}\n",
+     "invalid-value", "spec.capacity.replicas.percent.minCount", ""),
+    ("a pod of no containers", BUFFER + "  capacity: {pods: {replicaNum: 1, podSpec: {containers: []}}}\n", "invalid-value",
+     "spec.capacity.pods.podSpec.containers", ""),
+    ("another strategy", OF_TARGET + "  capacity: {replicas: {exactly: 1}}\n  recreationStrategy: Keep\n", "invalid-value",
+     "spec.recreationStrategy", ""),
 )  # fmt: skip
-def test_what_a_buffer_cannot_be(spec: str, code: str, path: str) -> None:
-    finding = only(BUFFER + spec)
-    assert (finding.code, finding.severity, finding.path) == (code, "error", path)
-    assert finding.hint
+def test_what_a_buffer_cannot_be_or_does_not_do(text: str, code: str, path: str, words: str) -> None:
+    check(text, code, path, words)

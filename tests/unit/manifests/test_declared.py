@@ -257,27 +257,6 @@ kind: CapacityBuffer
 metadata: {name: web, namespace: shop}
 spec: {scalableRef: {apiGroup: apps, kind: Deployment, name: web}, replicas: 2}
 """
-PARTIAL = b"""\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: general}
-spec: {weight: 20}
-"""
-LIVE_POOL: Manifest = {
-    "apiVersion": "karpenter.sh/v1",
-    "kind": "NodePool",
-    "metadata": {"name": "general", "uid": "u"},
-    "spec": {
-        "weight": 5,
-        "template": {
-            "spec": {
-                "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-                "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}],
-            }
-        },
-    },
-}
-POOL_REF = ObjectRef("karpenter.sh", "NodePool", "", "general")
 REQUEST_REF = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "ml", "train")
 
 
@@ -302,19 +281,6 @@ def test_a_kind_that_the_cluster_does_not_serve_still_counts_but_is_not_applied(
     assert finding.code == "not-served"
     assert finding.message.startswith("the cluster does not serve CapacityBuffer of autoscaling.x-k8s.io, so")
     assert "it comes with the autoscaler" in finding.hint
-
-
-def test_offline_everything_is_taken_as_written() -> None:
-    assert [item.manifest["apiVersion"] for item in forms(BUFFER).repository.manifests] == [
-        "autoscaling.x-k8s.io/v1alpha1"
-    ]
-
-
-def test_a_partial_pool_is_laid_over_the_live_one() -> None:
-    (pool,) = forms(PARTIAL, (POOL_REF, LIVE_POOL)).effective.node_pools
-    assert pool.weight == 20
-    assert pool.uid == "u"
-    assert pool.template.requirements[0].values == ("linux",)
 
 
 def test_an_edited_request_is_a_finding_and_stays_as_it_is() -> None:

@@ -166,8 +166,6 @@ def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str)
 @pytest.mark.parametrize(
     ("annotation", "code"),
     [
-        ("headroom.dev/fulfilment: balloon", None),
-        ('headroom.dev/one-shot: "true"', None),
         ("headroom.dev/one-shot: once", "invalid-annotation"),
         ('headroom.dev/one-shot: "true", headroom.dev/fulfilment: balloon', "annotation-without-effect"),
         ("headroom.dev/fulfillment: balloon", "misspelt-annotation"),
@@ -177,12 +175,8 @@ def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str)
         ("headroom.dev/fulfilment: pods", "invalid-annotation"),
         ("headroom.dev/priority: high", "invalid-annotation"),
         ("headroom.dev/priority: '1.5'", "invalid-annotation"),
-        ("headroom.dev/replicas-from: office, headroom.dev/lead-time: 10m", None),
-        ("headroom.dev/lead-time: 10m", "annotation-without-effect"),
-        ("headroom.dev/lead-time: 10 minutes", "invalid-annotation"),
         ("headroom.dev/timezone: Europe/Berlin", "annotation-without-effect"),
         ("headroom.dev/timezone: Berlin", "invalid-annotation"),
-        ("headroom.dev/suspend: 'true'", None),
         ("example.com/anything: x", None),
     ],
 )
