@@ -122,19 +122,17 @@ def _renderings(
     changes: Iterable[ObjectChange],
 ) -> Iterator[tuple[str, ObjectRef | None, Callable[[], Manifest]]]:
     """Renderings by templates of the repository alone. The object is None for a representative one."""
-    claim, pool = NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
-    if claim in templates.own:
-        for example in representative_creations():
-            yield claim, None, partial(node_claim_document, templates, *example)
-        for creation, parent in creations:
-            ref = node_claim_ref(creation.name)
-            yield claim, ref, partial(node_claim_document, templates, creation, parent)
-    if pool in templates.own:
-        for made_up in representative_changes():
-            yield pool, None, partial(node_pool_document, templates, made_up)
-        for change in changes:
-            if change.ref.kind == "NodePool":
-                yield pool, change.ref, partial(node_pool_document, templates, change)
+    claims: list[tuple[ObjectRef | None, NodeClaimCreation, NodePool]]
+    claims = [(None, *example) for example in representative_creations()]
+    claims += [(node_claim_ref(creation.name), creation, pool) for creation, pool in creations]
+    pools: list[tuple[ObjectRef | None, ObjectChange]] = [(None, example) for example in representative_changes()]
+    pools += [(change.ref, change) for change in changes if change.ref.kind == "NodePool"]
+    if NODE_CLAIM_TEMPLATE in templates.own:
+        for ref, creation, pool in claims:
+            yield NODE_CLAIM_TEMPLATE, ref, partial(node_claim_document, templates, creation, pool)
+    if NODE_POOL_TEMPLATE in templates.own:
+        for ref, change in pools:
+            yield NODE_POOL_TEMPLATE, ref, partial(node_pool_document, templates, change)
 
 
 def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Finding:

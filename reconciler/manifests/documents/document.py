@@ -77,8 +77,6 @@ def _text(value: object) -> str:
 
 
 _LONGEST_WORD = 150
-_LONGEST_TEXT = 1_000
-"""The longest message or hint, in characters."""
 
 
 def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
@@ -187,10 +185,9 @@ class Inspection:
 
 
 def _cut(text: str) -> str:
-    """Cuts long words and long texts to what a person can read. A quoted value may be as long as its file."""
+    """Cuts long words to what a person can read. A quoted value may be as long as its file."""
     words = (word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…" for word in text.split(" "))
-    short = " ".join(words)
-    return short if len(short) <= _LONGEST_TEXT else f"{short[:_LONGEST_TEXT]}…"
+    return " ".join(words)
 
 
 def _item(node: Any, step: str | int) -> Any:

@@ -299,21 +299,13 @@ def _refused_of_pool(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
     partial = "template" not in new  # a partial document omits what it does not change
     if ("replicas" in new) != ("replicas" in old) and not (partial and "replicas" not in new):
         direction = "static" if "replicas" in new else "dynamic"
-        refused.append(
-            RefusedChange(
-                "spec.replicas",
-                f"a NodePool cannot become {direction}: spec.replicas can be neither added nor removed",
-                "declare a second NodePool and remove the first one when it is empty",
-            )
-        )
-    before = mapping_at(old, "template", "spec", "nodeClassRef")
-    after = mapping_at(new, "template", "spec", "nodeClassRef")
+        message = f"a NodePool cannot become {direction}: spec.replicas can be neither added nor removed"
+        hint = "declare a second NodePool and remove the first one when it is empty"
+        refused.append(RefusedChange("spec.replicas", message, hint))
+    path, hint = "spec.template.spec.nodeClassRef", "declare a second NodePool with the other node class"
+    before, after = (mapping_at(spec, "template", "spec", "nodeClassRef") for spec in (old, new))
     refused += [
-        RefusedChange(
-            f"spec.template.spec.nodeClassRef.{field}",
-            f"nodeClassRef.{field} cannot be changed",
-            "declare a second NodePool with the other node class",
-        )
+        RefusedChange(f"{path}.{field}", f"nodeClassRef.{field} cannot be changed", hint)
         for field in ("group", "kind")
         if field in before and field in after and before[field] != after[field]
     ]
