@@ -24,7 +24,6 @@ from reconciler.report.plan.rows import (
     static_pool_row,
 )
 from reconciler.report.plan.words import SPAN, sample_words
-from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
 from reconciler.report.words import (
     Row,
@@ -82,7 +81,6 @@ def difference_page(
         whole=whole,
         notes=notes(change),
         week=None if timelines is None else change_rows(*timelines, place),
-        week_chart="" if timelines is None else difference_chart(*timelines, zone=place),
     )
 
 

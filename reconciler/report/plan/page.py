@@ -42,7 +42,6 @@ from reconciler.report.plan.words import (
     spending_words,
     summary,
 )
-from reconciler.report.timeline.chart import timeline_chart
 from reconciler.report.timeline.rows import week_rows
 from reconciler.report.words import (
     MOST_NAMES,
@@ -91,7 +90,6 @@ def plan_page(
         sections=[item for item in _sections(plan, spending, zone) if item["count"]],
         findings=[findings_listing("Findings", plan.findings)],
         week=None if timeline is None else week_rows(timeline, place),
-        week_chart="" if timeline is None else timeline_chart(timeline, zone=place),
         notes=[
             *filter(None, [pending_words(plan)]),
             *(f"Nothing is deleted or released: {reason}" for reason in plan.blocked),

@@ -56,9 +56,7 @@ class ReportPage:
     whole: str = ""
     """The address of the complete report; "" for none."""
     week: Row | None = None
-    """The coming week in blocks of text, where it is shown."""
-    week_chart: str = ""
-    """The same as SVG."""
+    """The coming week in blocks of text and as SVG, where it is shown."""
 
     @property
     def values(self) -> dict[str, object]:

@@ -23,6 +23,7 @@ from reconciler.report.timeline.chart import (
     LaneRow,
     Present,
     changed_rows,
+    difference_chart,
     lanes,
     moving_rows,
     shared_out,
@@ -51,7 +52,8 @@ def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> Row:
     every, moving = lanes(timeline), moving_rows(timeline)
     of_them = f"{len(moving):,} of {len(every):,} change" if moving else "no change"
     week = _week(f"The coming week: {of_them}", moving, timeline, zone, "line's maximum")
-    return {**week, "count": len(every), "constant": _constant([lane for lane in every if lane.is_constant])}
+    constant = _constant([lane for lane in every if lane.is_constant])
+    return {**week, "count": len(every), "constant": constant, "chart": timeline_chart(timeline, zone=zone)}
 
 
 def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) -> Row:
@@ -59,7 +61,7 @@ def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) ->
     changes = changed_rows(base, head)
     differ = f"{len(changes):,} differ{'s' if len(changes) == 1 else ''}"
     week = _week(f"The coming week, before and after: {differ}", changes, head, zone, "maximum of both lines")
-    return {**week, "count": len(changes), "constant": []}
+    return {**week, "count": len(changes), "constant": [], "chart": difference_chart(base, head, zone=zone)}
 
 
 def _week(title: str, rows: Sequence[LaneRow], timeline: CapacityTimeline, zone: tzinfo, highest: str) -> Row:
