@@ -179,7 +179,7 @@ def hours_text(
     lines = [paint("bold", f"Hour by hour, {_between(grid.edges[0], grid.edges[-1], zone)}")]
     scale = sorted({value for row in cells for value in row.allowed})
     steady: list[str] = []
-    pictures: list[list[str]] = []
+    changing: list[tuple[str, BudgetCells]] = []
     for node_pool, rows in groupby(cells, key=lambda row: row.node_pool):
         alike: dict[tuple[tuple[int, ...], int], list[BudgetCells]] = {}
         for row in rows:
@@ -190,18 +190,18 @@ def hours_text(
             if len(values) == 1:
                 steady.append(f"  {name}: {_steady(values.pop(), same[0].most)}")
             else:
-                rows_of = grid.lines(same[0], values=scale, now=now, paint=paint)
-                pictures.append([f"  {paint('bold', name)}", *_indented(rows_of)])
-    for picture in pictures[:MOST_GRIDS]:
-        lines += ["", *picture]
-    if len(pictures) > MOST_GRIDS:
-        rest = counted(len(pictures) - MOST_GRIDS, "more picture")
+                changing.append((name, same[0]))
+    for name, row in changing[:MOST_GRIDS]:
+        picture = grid.lines(row, values=scale, now=now, paint=paint)
+        lines += ["", f"  {paint('bold', name)}", *_indented(picture)]
+    if len(changing) > MOST_GRIDS:
+        rest = counted(len(changing) - MOST_GRIDS, "more picture")
         lines += ["", f"  … and {rest}: --output json has all of it."]
     if steady:
         lines += ["", *steady[:MOST_POOLS]]
         if len(steady) > MOST_POOLS:
             lines.append(f"  … and {len(steady) - MOST_POOLS:,} more that never change")
-    if pictures:
+    if changing:
         lines += ["", *_indented([paint("dim", _legend(cells))])]
     return terminal_lines(lines, paint)
 
