@@ -20,6 +20,7 @@ from reconciler.report.schedules.page import BrokenDocument, schedule_page
 from reconciler.wiring.posting import rendered_page
 from tests.browser import Browser
 from tests.controlplane.waiting import eventually
+from tests.manifests import schedule
 from tests.page_worlds import COMMIT, World, empty, healthy, large_pass, sick
 from tests.timelines import NOW, proposal, schedule_timeline
 
@@ -219,11 +220,7 @@ def test_the_month_has_every_day(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_a_schedule_that_rests_for_years_shows_its_next_change(browser: Browser, tmp_path: Path) -> None:
-    document = (
-        "apiVersion: autoscaling.karpenter.sh/v1alpha1\nkind: MetricsProducer\nmetadata: {name: leap, namespace: shop}\n"
-        "spec:\n  schedule:\n    defaultReplicas: 1\n    behaviors:\n"
-        "      - {replicas: 3, start: {days: 29, months: Feb}, end: {days: 1, months: Mar}}\n"
-    )
+    document = schedule("leap", 3, "days: 29, months: Feb", "days: 1, months: Mar", default=1)
     typed = f"const field = document.getElementById('document'); field.value = {json.dumps(document)};"
     seen = seen_after(browser, tmp_path, typed + "field.dispatchEvent(new Event('input'));")
     assert "3 from Tue 29 Feb 2028 00:00 UTC" in seen
@@ -268,11 +265,7 @@ def test_findings_of_the_file_go_when_its_document_is_changed(browser: Browser, 
 
 
 def test_an_hour_that_comes_twice_is_drawn_in_halves(browser: Browser, tmp_path: Path) -> None:
-    document = (
-        "apiVersion: autoscaling.karpenter.sh/v1alpha1\nkind: MetricsProducer\nmetadata: {name: night, namespace: shop}\n"
-        "spec:\n  schedule:\n    timezone: Europe/Berlin\n    defaultReplicas: 1\n    behaviors:\n"
-        "      - {replicas: 3, start: {hours: 2, minutes: 15}, end: {hours: 2, minutes: 45}}\n"
-    )
+    document = schedule("night", 3, "hours: 2, minutes: 15", "hours: 2, minutes: 45", default=1, zone="Europe/Berlin")
     page = schedule_page(
         [], now=datetime(2026, 10, 24, 12, tzinfo=UTC), broken=[BrokenDocument("n", "", (1, 1), document)]
     )

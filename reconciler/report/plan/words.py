@@ -278,12 +278,13 @@ def _paid_for_a_while(plan: Plan) -> list[str]:
             share_price(item.planned.price, item.planned.holdings, asked, shares)
     requests = [ref for ref in shares if ref.kind == REQUEST_KIND]
     once = [ref for ref in shares if ref in asked and asked[ref].one_shot]
-    return [
-        f"{dollars(price)}/h of the new nodes, {dollars(price * HOURS_OF_SPAN)} over {SPAN}, is for {about}: paid only {until}"
-        for refs, until in ((requests, "while the capacity is booked"), (once, "until the capacity is used"))
-        if (price := sum(shares[ref] for ref in refs))
-        for about in (listed(map(str, sorted(refs)), most=_MOST_NAMED),)
-    ]
+    notes = []
+    for refs, until in ((requests, "while the capacity is booked"), (once, "until the capacity is used")):
+        price = sum(shares[ref] for ref in refs)
+        if price:
+            month, about = dollars(price * HOURS_OF_SPAN), listed(map(str, sorted(refs)), most=_MOST_NAMED)
+            notes.append(f"{dollars(price)}/h of the new nodes, {month} over {SPAN}, is for {about}: paid only {until}")
+    return notes
 
 
 def before(plan: Plan, spending: Spending) -> float:
