@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from reconciler.cluster.resources import Resource
 from reconciler.model.changes import DemandOutcome, Plan
-from reconciler.model.nodes import InstanceType
+from reconciler.model.nodes import ATTEMPT_LABEL, InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.model.rules import PlacementRules
 from reconciler.settings.settings import Settings
@@ -18,10 +18,16 @@ from tests.fakes.embedded import Document, Sandbox, node_pool, workload
 from tests.fakes.source import FakeSource
 
 FOUR = instance_type("m-4x", cpu="4", memory="16Gi")
+DEAR = instance_type("z-4x", cpu="4", memory="16Gi", price=0.9)
+ZONES = ("zone-a", "zone-b")
 CHECK = "check-capacity.autoscaling.x-k8s.io"
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
 CLASS_NAME = "autoscaling.x-k8s.io/provisioning-class-name"
+RESERVE: Document = {"annotations": {"headroom.dev/reserve": "true"}}
+"""Metadata of a request for nodes of its own."""
+MADE, FOUND = ("True", "CapacityIsProvisioned"), ("True", "CapacityIsFound")
+NOT_FOUND = ("False", "CapacityIsNotFound")
 
 
 def pod_template(name: str = "worker", *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> Document:
@@ -126,6 +132,20 @@ class BatchShop:
         live = self.cluster.live(request_ref(name))
         found = (live.get("status") or {}).get("conditions") or ()
         return {item["type"]: (item["status"], item["reason"]) for item in found}
+
+    def message(self, name: str = "train") -> str:
+        """Of the condition Provisioned, by the plan."""
+        return next(item.message for item in self.outcome(name).conditions if item.type == "Provisioned")
+
+    def attempts(self) -> list[str]:
+        """By NodeClaim, the number of the attempt that it is of."""
+        labels = (claim.label(ATTEMPT_LABEL) or "" for claim in self.cluster.view().node_claims)
+        return sorted(label.rpartition(".")[2] for label in labels)
+
+    def sell(self, *names: str, zones: Sequence[str] = ZONES, available: bool) -> None:
+        for name in names:
+            for zone in zones:
+                self.sandbox.cluster.set_stock(name, zone, "on-demand", available=available)
 
     def claims(self) -> list[str]:
         return [claim.name for claim in self.cluster.view().node_claims]

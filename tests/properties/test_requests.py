@@ -18,7 +18,7 @@ from reconciler.model.rules import Caps, PlacementRules
 from reconciler.ports import Cluster
 from reconciler.settings.settings import Settings
 from tests.fakes.embedded import Document, node_pool, workload
-from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, request, request_ref
+from tests.fakes.requests import ATOMIC, CHECK, MADE, RESERVE, BatchShop, pod_template, request, request_ref
 
 WRITES = 9
 """Of the daemon from a request for three nodes to its booking: the inventory, three NodeClaims, statuses."""
@@ -50,10 +50,6 @@ class Mortal:
         raise KilledError
 
 
-def labels(shop: BatchShop) -> set[str]:
-    return {(claim.label(ATTEMPT_LABEL) or "").rpartition(".")[2] for claim in shop.cluster.view().node_claims}
-
-
 def settle_over_a_kill(shop: BatchShop, number: int, *, sent: bool) -> None:
     """A process that is killed at its write of that number, and one after it that goes on until nothing changes."""
     alive = shop.cluster
@@ -72,9 +68,9 @@ def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> Non
     shop = BatchShop()
     shop.cluster.apply(request(count=9, class_name=ATOMIC))
     settle_over_a_kill(shop, number, sent=sent)
-    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsProvisioned")
+    assert shop.conditions()["Provisioned"] == MADE
     assert len(shop.claims()) == len(shop.held()) == 3
-    assert labels(shop) == {"1"}
+    assert set(shop.attempts()) == {"1"}
 
 
 @pytest.mark.parametrize("sent", [False, True])
@@ -85,10 +81,10 @@ def test_a_kill_at_any_write_that_makes_good_what_a_stranger_took_ends_in_the_sa
     node = shop.cluster.view().nodes[0].name
     shop.cluster.apply(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))
     settle_over_a_kill(shop, number, sent=sent)
-    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsProvisioned")
+    assert shop.conditions()["Provisioned"] == MADE
     assert len(shop.claims()) == 4
     assert len(shop.held()) == 3
-    assert labels(shop) == {"1"}
+    assert set(shop.attempts()) == {"1"}
     shop.cluster.delete(request_ref())
     shop.settle(passes=20)
     assert len(shop.claims()) == 1, "the stranger's"
@@ -115,7 +111,6 @@ def test_a_kill_while_an_attempt_is_rolled_back_leaves_nothing(number: int) -> N
     assert shop.conditions()["Failed"] == ("True", "Expired")
 
 
-RESERVE: Document = {"annotations": {"headroom.dev/reserve": "true"}}
 OWN = pod_template("own", tolerations=[{"key": RESERVED_TAINT, "operator": "Exists"}])
 
 

@@ -12,7 +12,7 @@ from reconciler.model.rules import PlacementRules
 from reconciler.settings.settings import Settings
 from tests.builders import manifest
 from tests.fakes.embedded import Document, node_pool, workload_ref
-from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, pods_of, request, request_ref
+from tests.fakes.requests import ATOMIC, CHECK, MADE, RESERVE, BatchShop, pod_template, pods_of, request, request_ref
 
 # Which requests headroom provides for, and with which parameters: passes over the embedded cluster.
 
@@ -106,7 +106,7 @@ def write_condition(shop: BatchShop, name: str, manager: str) -> None:
         written = {"type": name, "status": "True", "reason": name, "message": "", "lastTransitionTime": ""}
         body["status"] = {"conditions": [*(body.get("status") or {}).get("conditions", []), written]}
 
-    shop.cluster._world.store.change(request_ref(), write, manager)
+    shop.sandbox.change(request_ref(), write, manager)
 
 
 def test_a_request_whose_conditions_another_manager_writes_is_left_to_it() -> None:
@@ -133,12 +133,6 @@ def test_what_was_made_is_handed_back_when_somebody_else_takes_the_request_over(
 
 # Passes over requests that ask for more than capacity: how long it is booked and lives, quotas, classes, nodes of their own.
 
-MADE = ("True", "CapacityIsProvisioned")
-
-
-def message(shop: BatchShop, name: str = "train") -> str:
-    return next(item.message for item in shop.outcome(name).conditions if item.type == "Provisioned")
-
 
 def asked(shop: BatchShop, name: str = "train", count: int = 3, **parameters: Any) -> None:
     shop.cluster.apply(request(name, count, class_name=ATOMIC, parameters=parameters))
@@ -148,7 +142,7 @@ def test_a_request_may_say_how_long_it_is_booked() -> None:
     shop = BatchShop()
     asked(shop, bookedForSeconds="120")
     shop.settle()
-    assert message(shop) == "room for 3 pods was made; it is booked for 2m"
+    assert shop.message() == "room for 3 pods was made; it is booked for 2m"
     shop.wait(timedelta(seconds=60))
     shop.run()
     assert "BookingExpired" not in shop.conditions()
@@ -190,7 +184,7 @@ def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created() -> Non
     shop.settle()
     assert shop.conditions("first")["Provisioned"] == MADE
     assert shop.conditions("second")["Provisioned"] == ("False", "QuotaExceeded")
-    assert message(shop, "second") == "ResourceQuota shop/compute lets 2 of its 3 pods be created"
+    assert shop.message("second") == "ResourceQuota shop/compute lets 2 of its 3 pods be created"
     assert len(shop.claims()) == 1
     shop.settle(quota("6"))
     assert shop.conditions("second")["Provisioned"] == MADE
@@ -215,10 +209,7 @@ def test_a_check_says_how_many_of_its_pods_have_room() -> None:
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.settle(request(count=8))
     assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
-    assert message(shop).startswith("at least 3 of 8 pods have room: ")
-
-
-RESERVE: Any = {"annotations": {"headroom.dev/reserve": "true"}}
+    assert shop.message().startswith("at least 3 of 8 pods have room: ")
 
 
 def shop_of_two() -> BatchShop:

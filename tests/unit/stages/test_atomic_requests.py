@@ -7,31 +7,14 @@ from datetime import timedelta
 import pytest
 
 from reconciler.cluster.embedded.karpenter import Delays
-from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.rules import PlacementRules
 from reconciler.settings.settings import Settings
-from tests.builders import instance_type
 from tests.fakes.embedded import node_pool, workload
-from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
-
-MADE = ("True", "CapacityIsProvisioned")
-ZONES = ("zone-a", "zone-b")
-DEAR = instance_type("z-4x", cpu="4", memory="16Gi", price=0.9)
+from tests.fakes.requests import ATOMIC, DEAR, FOUR, MADE, BatchShop, pod_template, request, request_ref
 
 
 def asked(count: int = 9, **options: object) -> dict[str, object]:
     return request(count=count, class_name=ATOMIC, **options)  # type: ignore[arg-type]
-
-
-def out_of_stock(shop: BatchShop, *zones: str, name: str = "m-4x", available: bool = False) -> None:
-    for zone in zones or ZONES:
-        shop.cluster.set_stock(name, zone, "on-demand", available=available)
-
-
-def attempts(shop: BatchShop) -> set[str]:
-    """The numbers of the attempts that NodeClaims are of."""
-    labels = {claim.label(ATTEMPT_LABEL) or "" for claim in shop.cluster.view().node_claims}
-    return {label.rpartition(".")[2] for label in labels}
 
 
 def test_all_of_it_is_made_at_once_and_booked() -> None:
@@ -39,7 +22,7 @@ def test_all_of_it_is_made_at_once_and_booked() -> None:
     shop.cluster.apply(asked())
     shop.run()
     assert len(shop.claims()) == 3
-    assert attempts(shop) == {"1"}
+    assert set(shop.attempts()) == {"1"}
     assert shop.conditions()["Provisioned"] == ("False", "AttemptUnderWay")
     shop.settle()
     assert shop.conditions() == {"Accepted": ("True", "Accepted"), "Provisioned": MADE}
@@ -51,7 +34,7 @@ def test_what_is_free_altogether_needs_no_attempt() -> None:
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.settle(asked(3))
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
-    assert attempts(shop) == {""}
+    assert set(shop.attempts()) == {""}
 
 
 def test_within_a_limit_that_lets_only_a_part_come_nothing_is_made() -> None:
@@ -86,7 +69,7 @@ class TestAPartThatCannotBeLaunched:
     def shop(self) -> BatchShop:
         """Nobody else would remove an empty node within the hour."""
         shop = BatchShop(pool=node_pool(consolidate_after="1h"))
-        out_of_stock(shop, "zone-b")
+        shop.sell("m-4x", zones=["zone-b"], available=False)
         shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
         document = asked(6, parameters={"ValidUntilSeconds": "1800"})
         document["spec"]["podSets"].append({"podTemplateRef": {"name": "far"}, "count": 3})  # type: ignore[index]
@@ -113,11 +96,11 @@ class TestAPartThatCannotBeLaunched:
 
     def test_succeeds_when_the_stock_returns(self, shop: BatchShop) -> None:
         self.until_it_failed(shop)
-        out_of_stock(shop, "zone-b", available=True)
+        shop.sell("m-4x", zones=["zone-b"], available=True)
         shop.settle(passes=80)
         assert shop.conditions()["Provisioned"] == MADE
         assert len(shop.claims()) == 3
-        assert attempts(shop) == {"2"}
+        assert set(shop.attempts()) == {"2"}
 
     def test_keeps_a_node_that_a_pod_has_come_to(self, shop: BatchShop) -> None:
         shop.run()
@@ -141,8 +124,7 @@ def test_what_failed_in_an_attempt_is_not_tried_again_in_it_however_long_launche
         settings=Settings(placement=PlacementRules(check=True, instance_types=1)),
     )
     shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
-    for name in ("m-4x", "z-4x"):
-        out_of_stock(shop, "zone-b", name=name)
+    shop.sell("m-4x", "z-4x", zones=["zone-b"], available=False)
     document = asked(3, parameters={"ValidUntilSeconds": "7200"})
     document["spec"]["podSets"].append({"podTemplateRef": {"name": "far"}, "count": 3})  # type: ignore[index]
     shop.cluster.apply(document)
@@ -191,5 +173,5 @@ def test_more_nodes_than_one_step_makes_come_in_steps_of_one_attempt() -> None:
     assert shop.conditions()["Provisioned"] == ("False", "AttemptUnderWay")
     shop.settle()
     assert shop.conditions()["Provisioned"] == MADE
-    assert attempts(shop) == {"1"}
+    assert set(shop.attempts()) == {"1"}
     assert len(shop.claims()) == 6

@@ -11,18 +11,27 @@ import pytest
 import yaml
 
 from reconciler.model.changes import Apply, Outcome, Write, WriteResult
-from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.rules import Caps, PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.ports import Cluster
 from reconciler.settings.settings import Settings
-from tests.builders import instance_type, manifest
+from tests.builders import manifest
 from tests.fakes.embedded import Document, buffer, node_pool, pool_ref
-from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
+from tests.fakes.requests import (
+    ATOMIC,
+    DEAR,
+    FOUR,
+    MADE,
+    NOT_FOUND,
+    RESERVE,
+    BatchShop,
+    pod_template,
+    request,
+    request_ref,
+)
 
 # An attempt of which nothing was made has not failed: nothing is waited for, and it keeps its number.
 
-MADE = ("True", "CapacityIsProvisioned")
 BATCH = {"batch.yaml": yaml.safe_dump(node_pool("batch"))}
 
 
@@ -65,11 +74,6 @@ def slow_shop() -> tuple[BatchShop, SlowKarpenter]:
     return shop, slow
 
 
-def attempts(shop: BatchShop) -> list[str]:
-    labels = (claim.label(ATTEMPT_LABEL) or "" for claim in shop.cluster.view().node_claims)
-    return sorted(label.rpartition(".")[2] for label in labels)
-
-
 def test_a_node_pool_that_is_not_ready_yet_fails_no_attempt() -> None:
     shop, slow = slow_shop()
     slow.is_late = True
@@ -78,7 +82,7 @@ def test_a_node_pool_that_is_not_ready_yet_fails_no_attempt() -> None:
     slow.is_late = False
     shop.settle(passes=4)
     assert shop.conditions()["Provisioned"] == MADE
-    assert attempts(shop) == ["1"] * 3
+    assert shop.attempts() == ["1"] * 3
 
 
 def test_node_claims_that_could_not_be_written_fail_no_attempt() -> None:
@@ -90,7 +94,7 @@ def test_node_claims_that_could_not_be_written_fail_no_attempt() -> None:
     slow.is_late = slow.refuses_claims = False
     shop.settle(passes=4)
     assert shop.conditions()["Provisioned"] == MADE
-    assert attempts(shop) == ["1"] * 3
+    assert shop.attempts() == ["1"] * 3
 
 
 def test_an_attempt_of_which_something_was_made_fails_when_the_rest_cannot_be() -> None:
@@ -104,15 +108,6 @@ def test_an_attempt_of_which_something_was_made_fails_when_the_rest_cannot_be() 
 
 
 # Passes over atomic requests whose offerings are out of stock: when attempts begin, and what the conditions say meanwhile.
-
-ZONES = ("zone-a", "zone-b")
-DEAR = instance_type("z-4x", cpu="4", memory="16Gi", price=0.9)
-
-
-def sold_out(shop: BatchShop, *names: str, available: bool = False) -> None:
-    for name in names:
-        for zone in ZONES:
-            shop.cluster.set_stock(name, zone, "on-demand", available=available)
 
 
 def patient(**options: object) -> dict[str, object]:
@@ -153,7 +148,7 @@ def attempts_of(shop: BatchShop, *, count: int) -> list[int]:
 def test_attempts_begin_as_documented_whatever_the_back_off_of_the_only_offering() -> None:
     """1, 2, 4, 8 and then 10 minutes after each failure, which is seen two seconds after the launch."""
     shop = BatchShop()
-    sold_out(shop, "m-4x")
+    shop.sell("m-4x", available=False)
     shop.cluster.apply(patient())
     begun = attempts_of(shop, count=7)
     waits = [after - before for before, after in pairwise(begun)]
@@ -163,7 +158,7 @@ def test_attempts_begin_as_documented_whatever_the_back_off_of_the_only_offering
 def test_a_buffer_keeps_to_the_back_off_that_the_attempts_of_a_request_pass_over() -> None:
     shop = BatchShop(instance_types=(FOUR, DEAR))
     shop.cluster.apply(pod_template("near", nodeSelector={"node.kubernetes.io/instance-type": "m-4x"}))
-    sold_out(shop, "m-4x")
+    shop.sell("m-4x", available=False)
     shop.settle(patient(template="near"), passes=4)
     shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=3))
     asked: list[tuple[str, ...]] = []
@@ -180,7 +175,7 @@ def test_a_buffer_keeps_to_the_back_off_that_the_attempts_of_a_request_pass_over
 
 def test_a_request_that_has_failed_announces_no_attempt() -> None:
     shop = BatchShop()
-    sold_out(shop, "m-4x")
+    shop.sell("m-4x", available=False)
     shop.settle(request(count=3, class_name=ATOMIC, parameters={"ValidUntilSeconds": "90"}), passes=24)
     assert shop.conditions()["Failed"] == ("True", "Expired")
     messages = [item.message for item in shop.outcome().conditions]
@@ -189,8 +184,6 @@ def test_a_request_that_has_failed_announces_no_attempt() -> None:
 
 
 # Passes over several requests of which only one can be had: which one it is.
-
-NONE = ("False", "CapacityIsNotFound")
 
 
 def queued(name: str, priority: int) -> Document:
@@ -221,13 +214,12 @@ def test_the_priority_of_kueues_workload_decides_before_age(older: int, younger:
     shop.settle()
     first, second = ("younger", "older") if younger > older else ("older", "younger")
     assert shop.conditions(first)["Provisioned"] == MADE
-    assert shop.conditions(second)["Provisioned"] == NONE
+    assert shop.conditions(second)["Provisioned"] == NOT_FOUND
 
 
 # Passes over atomic requests that a cap is against: for how long it may be, they take nothing from the requests that can be made.
 
 BEYOND = ("False", "BeyondACap")
-RESERVE = {"annotations": {"headroom.dev/reserve": "true"}}
 OWN = pod_template("own", tolerations=[{"key": "headroom.dev/reserved", "operator": "Exists"}])
 
 

@@ -13,6 +13,8 @@ from tests.fakes.requests import (
     CHECK,
     CLASS_NAME,
     CONSUME,
+    FOUND,
+    MADE,
     BatchShop,
     pod_template,
     pods_of,
@@ -24,7 +26,6 @@ from tests.fakes.requests import (
 
 OLD_CONSUME = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
 OLD_CLASS = "cluster-autoscaler.kubernetes.io/provisioning-class-name"
-FOUND = ("True", "CapacityIsFound")
 
 
 def consumers(replicas: int, *, old: bool = False) -> Document:
@@ -169,7 +170,6 @@ def test_its_node_is_not_replaced_while_it_lasts() -> None:
 
 # Passes over bookings that lose room, to a stranger's pod or with a node: what is lost is made good, and the Job never pays for it.
 
-MADE = ("True", "CapacityIsProvisioned")
 LOST = ("True", "CapacityIsLost")
 REVOKED, EXPIRED = "CapacityRevoked", "BookingExpired"
 
@@ -197,10 +197,6 @@ def own_pods(count: int, **spec: Any) -> Document:
 def ends(shop: BatchShop) -> dict[str, str]:
     """The conditions that end it, with their reasons."""
     return {name: reason for name, (_, reason) in shop.conditions().items() if name in {"Failed", REVOKED, EXPIRED}}
-
-
-def message(shop: BatchShop) -> str:
-    return next(item.message for item in shop.outcome().conditions if item.type == "Provisioned")
 
 
 def test_what_a_stranger_takes_is_made_good_by_a_new_node() -> None:
@@ -234,7 +230,7 @@ def test_with_the_pool_at_its_limit_it_waits_until_the_stranger_goes() -> None:
     shop.settle()
     assert shop.conditions()["Provisioned"] == LOST
     assert ends(shop) == {}
-    assert message(shop).startswith(
+    assert shop.message().startswith(
         "room for 3 pods was made; it is booked for 10m; the room of 1 of them is gone, and is made good as soon as there is other room: "
         "NodePool general"
     )
@@ -242,7 +238,7 @@ def test_with_the_pool_at_its_limit_it_waits_until_the_stranger_goes() -> None:
     shop.cluster.scale(workload_ref("stranger"), 0)
     shop.settle()
     assert shop.conditions()["Provisioned"] == MADE
-    assert "gone" not in message(shop)
+    assert "gone" not in shop.message()
     assert len(shop.held()) == 3
     told = {item.event.reason: item.count for item in shop.cluster.events if item.event.ref == request_ref()}
     assert told == {"AttemptUnderWay": 1, "CapacityIsProvisioned": 2, "CapacityIsLost": 1}, "each is told once"

@@ -14,6 +14,8 @@ from tests.fakes.requests import (
     CHECK,
     CLASS_NAME,
     CONSUME,
+    FOUND,
+    NOT_FOUND,
     BatchShop,
     pod_template,
     pods_of,
@@ -22,9 +24,6 @@ from tests.fakes.requests import (
 )
 
 # Passes over check-capacity requests: the answer, the booking, and who may have the room.
-
-FOUND = ("True", "CapacityIsFound")
-NOT_FOUND = ("False", "CapacityIsNotFound")
 
 
 def test_what_fits_is_found_and_booked() -> None:
@@ -149,7 +148,7 @@ def test_a_check_counts_its_own_pods(pods: int) -> None:
     shop.cluster.apply(own_pods(pods, class_name=CHECK, cpu="1"))
     shop.wait(timedelta(seconds=5))
     shop.settle(request(count=3))
-    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
+    assert shop.conditions()["Provisioned"] == FOUND
     assert shop.claims() == ["free"]
 
 
@@ -159,7 +158,7 @@ def test_a_check_says_no_as_long_as_its_own_pods_have_no_room() -> None:
     shop.cluster.apply(own_pods(4, class_name=CHECK, cpu="1"))
     shop.wait(timedelta(seconds=5))
     shop.settle(request(count=4))
-    assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
+    assert shop.conditions()["Provisioned"] == NOT_FOUND
 
 
 def test_behind_a_gate_the_pods_of_a_check_wait_for_the_answer_and_no_node_is_made() -> None:
@@ -167,11 +166,11 @@ def test_behind_a_gate_the_pods_of_a_check_wait_for_the_answer_and_no_node_is_ma
     document = own_pods(3, class_name=CHECK, cpu="1")
     document["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/capacity"}]
     shop.settle(document, request(count=3))
-    assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
+    assert shop.conditions()["Provisioned"] == NOT_FOUND
     assert shop.claims() == []
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.settle()
-    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
+    assert shop.conditions()["Provisioned"] == FOUND
     for pod in shop.cluster.view().pods:
         ref = ObjectRef("", "Pod", pod.namespace, pod.name)
         shop.sandbox.change(ref, lambda body: body["spec"].pop("schedulingGates"), "kubectl")

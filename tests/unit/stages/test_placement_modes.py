@@ -13,7 +13,7 @@ import pytest
 from reconciler.model.changes import Write, WriteResult
 from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
-from reconciler.model.nodes import ATTEMPT_LABEL, INITIALIZED_LABEL, REGISTERED_LABEL, UNREGISTERED_TAINT, Node
+from reconciler.model.nodes import INITIALIZED_LABEL, REGISTERED_LABEL, UNREGISTERED_TAINT, Node
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
@@ -28,7 +28,7 @@ from reconciler.stages.planning import Render
 from reconciler.stages.state import PassState
 from reconciler.wiring.session import Session, open_session
 from tests.fakes.embedded import buffer, node_pool, workload
-from tests.fakes.requests import ATOMIC, BatchShop, request
+from tests.fakes.requests import ATOMIC, MADE, BatchShop, request
 
 NODES, NODE_CLAIMS = "nodes", "node_claims"
 _PARTS = {"Node": NODES, "NodeClaim": NODE_CLAIMS}
@@ -184,7 +184,6 @@ def test_when_the_time_is_over_the_fast_placement_stands() -> None:
 
 # A machine that one watch tells of before another is neither lost nor there twice.
 
-MADE = ("True", "CapacityIsProvisioned")
 MACHINES = 6
 PODS = 3 * MACHINES
 each_delay = pytest.mark.parametrize(
@@ -208,11 +207,6 @@ def delayed_shop(*, young: bool) -> tuple[BatchShop, DelayedCluster]:
     return shop, delayed
 
 
-def attempts(shop: BatchShop) -> list[str]:
-    labels = (claim.label(ATTEMPT_LABEL) or "" for claim in shop.cluster.view().node_claims)
-    return sorted(label.rpartition(".")[2] for label in labels)
-
-
 @each_delay
 def test_an_attempt_does_not_fail_because_one_watch_is_behind(part: str, count: int, *, young: bool) -> None:
     shop, delayed = delayed_shop(young=young)
@@ -227,7 +221,7 @@ def test_an_attempt_does_not_fail_because_one_watch_is_behind(part: str, count: 
     delayed.behind = {}
     shop.settle()
     assert shop.conditions()["Provisioned"] == MADE
-    assert attempts(shop) == ["1"] * MACHINES
+    assert shop.attempts() == ["1"] * MACHINES
     assert shop.claims() == shop.held() == made
 
 
@@ -268,7 +262,7 @@ def test_an_attempt_does_not_fail_while_its_nodes_cannot_be_read() -> None:
     delayed.is_cut_off = False
     shop.settle()
     assert shop.conditions()["Provisioned"] == MADE
-    assert attempts(shop) == ["1"] * MACHINES
+    assert shop.attempts() == ["1"] * MACHINES
     assert shop.claims() == shop.held() == made
 
 

@@ -12,13 +12,11 @@ from reconciler.model.nodes import HELD_TAINT, Node
 from reconciler.model.rules import PlacementRules
 from reconciler.settings.settings import Settings
 from tests.fakes.embedded import Document, buffer, claim_ref, workload
-from tests.fakes.requests import ATOMIC, BatchShop, pod_template, pods_of, request, request_ref
+from tests.fakes.requests import ATOMIC, MADE, RESERVE, BatchShop, pod_template, pods_of, request, request_ref
 
 ROOT = Path(__file__).parents[3]
 KEY = "headroom.dev/reserved"
 TOLERATION = {"key": KEY, "value": "shop.train", "effect": "NoSchedule"}
-RESERVE: Document = {"annotations": {"headroom.dev/reserve": "true"}}
-MADE = ("True", "CapacityIsProvisioned")
 
 
 def reserving(name: str = "train", count: int = 3, **options: Any) -> Document:
