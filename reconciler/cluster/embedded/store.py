@@ -61,7 +61,6 @@ class ObjectStore:
         self._listener = listener
         self._objects: dict[ObjectRef, Stored] = {}
         self._kinds: dict[tuple[str, str], set[ObjectRef]] = {}
-        self._sorted: dict[tuple[str, str], list[ObjectRef]] = {}
         self._version = 0
         self._made = 0
         self.scaled: dict[tuple[str, str], Resource] = {}
@@ -75,10 +74,7 @@ class ObjectStore:
 
     def all(self, group: str, kind: str) -> list[tuple[ObjectRef, Body]]:
         """All objects of a kind, by namespace and name."""
-        key = (group, kind)
-        if key not in self._sorted:
-            self._sorted[key] = sorted(self._kinds.get(key, ()), key=lambda ref: (ref.namespace, ref.name))
-        return [(ref, self._objects[ref].body) for ref in self._sorted[key]]
+        return [(ref, self._objects[ref].body) for ref in sorted(self._kinds.get((group, kind), ()))]
 
     # What clients may do
 
@@ -176,7 +172,6 @@ class ObjectStore:
         stored = self._objects.pop(ref, None)
         if stored is not None:
             self._kinds[(ref.group, ref.kind)].discard(ref)
-            self._sorted.pop((ref.group, ref.kind), None)
             self._version += 1
             self._listener(ref, stored.body, None)
 
@@ -273,7 +268,6 @@ class ObjectStore:
             return
         if ref not in self._objects:
             self._kinds.setdefault((ref.group, ref.kind), set()).add(ref)
-            self._sorted.pop((ref.group, ref.kind), None)
         self._objects[ref] = after
         self._listener(ref, None if before is None else before.body, after.body)
 
