@@ -37,22 +37,15 @@ def test_what_a_list_leaves_out_is_gone() -> None:
     assert store.replace(PODS, [pod("b")]) is False
 
 
-def test_siblings_that_claim_volumes_keep_their_own_claims() -> None:
-    documents = [pod("a"), pod("b")]
-    for document in documents:
-        claim = {"claimName": f"data-{document['metadata']['name']}"}
-        document["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+@pytest.mark.parametrize("claims", [("data-a", "data-b"), ("", "data", "")], ids=str)
+def test_siblings_have_their_own_claims_of_volumes(claims: tuple[str, ...]) -> None:
+    documents = [pod(f"web-{number}") for number in range(len(claims))]
+    for document, claim in zip(documents, claims, strict=True):
+        if claim:
+            document["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
     store = ViewStore()
     store.replace(PODS, documents)
-    assert [item.shape.volume_claims for item in store.view().pods] == [("data-a",), ("data-b",)]
-
-
-def test_siblings_of_which_only_one_claims_a_volume_differ() -> None:
-    claiming = pod("b")
-    claiming["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    store = ViewStore()
-    store.replace(PODS, [pod("a"), claiming, pod("c")])
-    assert [item.shape.volume_claims for item in store.view().pods] == [(), ("data",), ()]
+    assert [item.shape.volume_claims for item in store.view().pods] == [(claim,) if claim else () for claim in claims]
 
 
 def test_siblings_with_labels_of_their_own_differ() -> None:
