@@ -39,9 +39,8 @@ def counts(view: ClusterView, name: str) -> tuple[int | None, int | None]:
     return karpenter.desired, autoscaler.desired
 
 
-def test_what_admission_adds_to_a_pod_counts_for_cluster_autoscaler(empty_api_server: ControlPlane) -> None:
+def test_what_admission_adds_to_a_pod_counts_for_cluster_autoscaler(plane: ControlPlane) -> None:
     """A LimitRange gives a container that requests nothing a request of 2 CPUs, as a webhook may."""
-    plane = empty_api_server
     ranges = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}}]}
     plane.api.apply(
         {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r", "namespace": "default"}, "spec": ranges}
@@ -67,8 +66,7 @@ def test_what_admission_adds_to_a_pod_counts_for_cluster_autoscaler(empty_api_se
     plane.api.delete("v1", "LimitRange", "r", namespace="default")
 
 
-def test_quotas_of_every_scope_are_read_as_the_server_stores_them(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_quotas_of_every_scope_are_read_as_the_server_stores_them(plane: ControlPlane) -> None:
     scopes: dict[str, Document] = {
         "running": {"scopes": ["NotTerminating"]},
         "terminating": {"scopes": ["Terminating"]},

@@ -36,10 +36,7 @@ def written(plane: ControlPlane, since: int) -> list[str]:
     return [f"{event.verb} {event.resource}" for event in plane.writes_by("admin", since=since)]
 
 
-def test_the_applyset_is_recorded_before_its_members_and_pruned_before_it_shrinks(
-    empty_api_server: ControlPlane,
-) -> None:
-    plane = empty_api_server
+def test_the_applyset_is_recorded_before_its_members_and_pruned_before_it_shrinks(plane: ControlPlane) -> None:
     with opened(plane.kubeconfig()) as cluster:
         plane.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headroom-system"}})
         mark = plane.audit_mark()
@@ -67,8 +64,7 @@ def test_the_applyset_is_recorded_before_its_members_and_pruned_before_it_shrink
         assert parent(plane)["metadata"]["annotations"]["applyset.kubernetes.io/contains-group-kinds"] == "PodTemplate"
 
 
-def test_a_restarted_process_writes_nothing_either(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_a_restarted_process_writes_nothing_either(plane: ControlPlane) -> None:
     with opened(plane.kubeconfig()) as cluster:
         run(cluster, MEMBERS, {"backOffs": [1]})
     mark = plane.audit_mark()

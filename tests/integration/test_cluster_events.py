@@ -35,11 +35,11 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def cluster(empty_api_server: ControlPlane) -> Iterator[KubernetesCluster]:
-    for event in empty_api_server.api.list("v1", "Event", namespace="default"):
-        empty_api_server.api.delete("v1", "Event", event["metadata"]["name"], namespace="default")
-    empty_api_server.api.create(capacity_buffer())
-    with opened(empty_api_server.kubeconfig()) as cluster:
+def cluster(plane: ControlPlane) -> Iterator[KubernetesCluster]:
+    for event in plane.api.list("v1", "Event", namespace="default"):
+        plane.api.delete("v1", "Event", event["metadata"]["name"], namespace="default")
+    plane.api.create(capacity_buffer())
+    with opened(plane.kubeconfig()) as cluster:
         cluster.view()
         yield cluster
 
@@ -48,10 +48,10 @@ def events(plane: ControlPlane) -> list[Document]:
     return plane.api.list("v1", "Event", namespace="default")
 
 
-def test_an_event_is_about_its_object(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+def test_an_event_is_about_its_object(cluster: KubernetesCluster, plane: ControlPlane) -> None:
     cluster.record(Event(buffer_ref(), "Warning", "FieldConflict", "spec.replicas belongs to somebody"))
-    [event] = events(empty_api_server)
-    buffer = empty_api_server.api.get("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", "web", namespace="default")
+    [event] = events(plane)
+    buffer = plane.api.get("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", "web", namespace="default")
     assert buffer is not None
     involved = event["involvedObject"]
     assert (involved["kind"], involved["name"], involved["uid"]) == ("CapacityBuffer", "web", buffer["metadata"]["uid"])
@@ -60,21 +60,19 @@ def test_an_event_is_about_its_object(cluster: KubernetesCluster, empty_api_serv
     assert event["message"] == "spec.replicas belongs to somebody"
 
 
-def test_the_same_again_is_counted(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+def test_the_same_again_is_counted(cluster: KubernetesCluster, plane: ControlPlane) -> None:
     for _ in range(3):
         cluster.record(Event(buffer_ref(), "Normal", "Applied", "from Git"))
     cluster.record(Event(buffer_ref(), "Normal", "Applied", "once more, differently"))
-    assert sorted((item["message"], item["count"]) for item in events(empty_api_server)) == [
+    assert sorted((item["message"], item["count"]) for item in events(plane)) == [
         ("from Git", 3),
         ("once more, differently", 1),
     ]
 
 
-def test_about_what_has_no_namespace_it_is_in_default(
-    cluster: KubernetesCluster, empty_api_server: ControlPlane
-) -> None:
+def test_about_what_has_no_namespace_it_is_in_default(cluster: KubernetesCluster, plane: ControlPlane) -> None:
     cluster.record(Event(ObjectRef("karpenter.sh", "NodeClaim", "", "general-1"), "Normal", "Held", "for web"))
-    assert [item["involvedObject"]["name"] for item in events(empty_api_server)] == ["general-1"]
+    assert [item["involvedObject"]["name"] for item in events(plane)] == ["general-1"]
 
 
 def test_one_that_cannot_be_told_is_dropped(cluster: KubernetesCluster) -> None:
@@ -107,18 +105,18 @@ def holder(plane: ControlPlane) -> object:
     return lease["spec"].get("holderIdentity")
 
 
-def test_one_leads_until_it_stops_renewing(empty_api_server: ControlPlane) -> None:
-    replicas = Replicas(empty_api_server)
+def test_one_leads_until_it_stops_renewing(plane: ControlPlane) -> None:
+    replicas = Replicas(plane)
     first, second = replicas.candidate("a"), replicas.candidate("b")
     first.step()
     second.step()
-    assert (first.is_leader(), second.is_leader(), holder(empty_api_server)) == (True, False, "a")
+    assert (first.is_leader(), second.is_leader(), holder(plane)) == (True, False, "a")
     replicas.clock.advance(34)
     second.step()
     assert (first.is_leader(), second.is_leader()) == (False, False)
     replicas.clock.advance(2)
     second.step()
-    assert (first.is_leader(), second.is_leader(), holder(empty_api_server)) == (False, True, "b")
+    assert (first.is_leader(), second.is_leader(), holder(plane)) == (False, True, "b")
     first.step()
     assert first.is_leader() is False
 
@@ -126,8 +124,7 @@ def test_one_leads_until_it_stops_renewing(empty_api_server: ControlPlane) -> No
 # A snapshot of a real API server reads as the server did.
 
 
-def test_planning_offline_sees_what_planning_online_saw(empty_api_server: ControlPlane, tmp_path: Path) -> None:
-    plane = empty_api_server
+def test_planning_offline_sees_what_planning_online_saw(plane: ControlPlane, tmp_path: Path) -> None:
     plane.api.create(node_class())
     plane.api.create(node_pool("general", limits={"cpu": "100"}))
     plane.api.apply(capacity_buffer(member=True), manager="somebody")
@@ -173,10 +170,7 @@ def crd() -> Document:
     return definition(GROUP, KIND, "v1", status={}, scale=scale)
 
 
-def test_the_scale_of_what_a_buffer_points_to_is_read_wherever_the_kind_keeps_it(
-    empty_api_server: ControlPlane,
-) -> None:
-    plane = empty_api_server
+def test_the_scale_of_what_a_buffer_points_to_is_read_wherever_the_kind_keeps_it(plane: ControlPlane) -> None:
     plane.api.apply(crd())
     api = (f"{GROUP}/v1", KIND)
     rollout = manifest(api[0], KIND, "web", "default", spec={"size": 7})

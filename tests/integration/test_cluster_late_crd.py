@@ -39,8 +39,7 @@ def remove_crd(plane: ControlPlane) -> None:
     eventually(lambda: GROUP not in groups(), within=30, what="the group is gone")
 
 
-def test_a_kind_is_picked_up_when_its_crd_is_installed_and_let_go_with_it(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_a_kind_is_picked_up_when_its_crd_is_installed_and_let_go_with_it(plane: ControlPlane) -> None:
     with opened(plane.kubeconfig()) as cluster:
         before = cluster.view()
         assert before.complete, "a kind that nobody installed is no gap"
@@ -56,8 +55,7 @@ def test_a_kind_is_picked_up_when_its_crd_is_installed_and_let_go_with_it(empty_
     assert REF not in after.objects
 
 
-def test_a_write_right_after_the_crd_does_not_wait_for_the_next_look(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_a_write_right_after_the_crd_does_not_wait_for_the_next_look(plane: ControlPlane) -> None:
     with opened(plane.kubeconfig(), discovery_interval=3600) as cluster:
         cluster.view()
         plane.api.apply(definition(GROUP, KIND, "v1alpha1"))
@@ -71,8 +69,7 @@ def test_a_write_right_after_the_crd_does_not_wait_for_the_next_look(empty_api_s
             remove_crd(plane)
 
 
-def test_a_version_that_headroom_does_not_read_is_a_gap(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_a_version_that_headroom_does_not_read_is_a_gap(plane: ControlPlane) -> None:
     plane.api.apply(definition(GROUP, KIND, "v9"))
     try:
         with opened(plane.kubeconfig()) as cluster:

@@ -110,10 +110,10 @@ def absent(found: msgspec.Struct) -> Iterator[str]:
 
 @pytest.mark.parametrize("resource", [PODS, NODES], ids=str)
 def test_an_object_is_the_same_in_both_encodings(
-    empty_api_server: ControlPlane, resource: Resource, monkeypatch: pytest.MonkeyPatch
+    plane: ControlPlane, resource: Resource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "PAGE", 25)
-    plane, pool = empty_api_server, urllib3.PoolManager()
+    pool = urllib3.PoolManager()
     for key, document in drawn(resource):
         texts = (base64.b64encode(text.encode()).decode() for text in (key, json.dumps(document)))
         written = pool.request(

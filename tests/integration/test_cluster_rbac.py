@@ -47,9 +47,8 @@ def shipped(folder: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def kubeconfig(empty_api_server: ControlPlane) -> Iterator[Path]:
+def kubeconfig(plane: ControlPlane) -> Iterator[Path]:
     """Headroom's own account with the roles that ship."""
-    plane = empty_api_server
     for document in shipped("rbac"):
         plane.api.apply(document)
     yield plane.service_account_kubeconfig("headroom-system", "headroom")
@@ -62,10 +61,7 @@ def whole(cluster: KubernetesCluster) -> None:
     eventually(lambda: cluster.view().complete, within=60, what="everything may be read")
 
 
-def test_everything_is_read_written_and_told_with_the_shipped_roles(
-    empty_api_server: ControlPlane, kubeconfig: Path
-) -> None:
-    plane = empty_api_server
+def test_everything_is_read_written_and_told_with_the_shipped_roles(plane: ControlPlane, kubeconfig: Path) -> None:
     plane.api.create(node_class())
     plane.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}})
     plane.api.create(deployment("web", replicas=2, cpu="1"))
@@ -141,13 +137,9 @@ def _placeholder(pool_uid: str) -> tuple[ObjectRef, dict[str, Any]]:
         ("PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/headroom"),
     ],
 )
-def test_the_shipped_roles_allow_nothing_else(
-    empty_api_server: ControlPlane, kubeconfig: Path, verb: str, path: str
-) -> None:
+def test_the_shipped_roles_allow_nothing_else(plane: ControlPlane, kubeconfig: Path, verb: str, path: str) -> None:
     user = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]
-    account = Rest(
-        empty_api_server.url, token=user["token"], ca_file=empty_api_server.folder / "certs" / "apiserver.crt"
-    )
+    account = Rest(plane.url, token=user["token"], ca_file=plane.folder / "certs" / "apiserver.crt")
     eventually(lambda: [account.list("v1", "Node")], within=60, what="the role is in force")
     with pytest.raises(ApiError) as refused:
         account.request(verb, path, body={} if verb == "PATCH" else None)
@@ -155,9 +147,8 @@ def test_the_shipped_roles_allow_nothing_else(
 
 
 def test_a_right_that_is_missing_is_a_gap_in_words_and_closes_when_it_is_granted(
-    empty_api_server: ControlPlane, kubeconfig: Path
+    plane: ControlPlane, kubeconfig: Path
 ) -> None:
-    plane = empty_api_server
     role = plane.api.get("rbac.authorization.k8s.io/v1", "ClusterRole", "headroom")
     assert role is not None
     rules = [dict(rule, resources=[name for name in rule["resources"] if name != "nodes"]) for rule in role["rules"]]
@@ -176,9 +167,8 @@ def test_a_right_that_is_missing_is_a_gap_in_words_and_closes_when_it_is_granted
 
 
 def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
-    empty_api_server: ControlPlane, kubeconfig: Path
+    plane: ControlPlane, kubeconfig: Path
 ) -> None:
-    plane = empty_api_server
     plane.api.apply(crd())
     for name in ("web", "api"):
         rollout = {"apiVersion": f"{GROUP}/v1", "kind": KIND, "metadata": {"name": name, "namespace": "default"}}
@@ -192,7 +182,7 @@ def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
     assert found == [("rollouts", "web")]
 
 
-def test_the_api_server_takes_every_document_of_the_deployment(empty_api_server: ControlPlane) -> None:
+def test_the_api_server_takes_every_document_of_the_deployment(plane: ControlPlane) -> None:
     """Its namespace enforces the Pod Security Standard `restricted`: what the Deployment's pods are is checked there too."""
     kubectl = program("kubectl", install="kubectl")
     folder = Path(__file__).resolve().parents[2] / "config" / "deploy"
@@ -200,15 +190,15 @@ def test_the_api_server_takes_every_document_of_the_deployment(empty_api_server:
     documents = list(yaml.safe_load_all(built))
     try:
         for document in documents:
-            empty_api_server.api.apply(document)
+            plane.api.apply(document)
         (daemon,) = (each for each in documents if each["kind"] == "Deployment")
         template = daemon["spec"]["template"]
         pod = manifest("v1", "Pod", "a", metadata={**template["metadata"]}, spec=template["spec"])
-        path = empty_api_server.api.path("v1", "Pod", "headroom-system")
-        empty_api_server.api.document("POST", path, body=pod, query={"dryRun": "All"})
+        path = plane.api.path("v1", "Pod", "headroom-system")
+        plane.api.document("POST", path, body=pod, query={"dryRun": "All"})
     finally:
         for document in documents:
             if document["kind"] != "Namespace":
                 metadata = document["metadata"]
                 named = {"namespace": metadata["namespace"]} if "namespace" in metadata else {}
-                empty_api_server.api.delete(document["apiVersion"], document["kind"], metadata["name"], **named)
+                plane.api.delete(document["apiVersion"], document["kind"], metadata["name"], **named)

@@ -13,8 +13,7 @@ from tests.integration.real_cluster import buffer_ref, capacity_buffer, opened, 
 pytestmark = pytest.mark.e2e
 
 
-def test_what_is_there_is_in_the_first_view(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_what_is_there_is_in_the_first_view(plane: ControlPlane) -> None:
     plane.api.create(deployment("web", replicas=3, cpu="500m"))
     plane.api.create(capacity_buffer())
     plane.api.create(node_class())
@@ -32,8 +31,8 @@ def test_what_is_there_is_in_the_first_view(empty_api_server: ControlPlane) -> N
     assert view.workloads[0].replicas_manager is not None, "whoever made it decides its size"
 
 
-def test_a_change_is_told_and_is_in_the_next_view(empty_api_server: ControlPlane) -> None:
-    plane, told = empty_api_server, Event()
+def test_a_change_is_told_and_is_in_the_next_view(plane: ControlPlane) -> None:
+    told = Event()
     with opened(plane.kubeconfig(), changed=told.set) as cluster:
         before = cluster.view()
         told.clear()
@@ -50,8 +49,7 @@ def test_a_change_is_told_and_is_in_the_next_view(empty_api_server: ControlPlane
     assert gone.nodes is before.nodes
 
 
-def test_a_heartbeat_is_no_change(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_a_heartbeat_is_no_change(plane: ControlPlane) -> None:
     plane.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}})
     plane.api.create(pod_template())
 
@@ -78,8 +76,7 @@ def test_a_heartbeat_is_no_change(empty_api_server: ControlPlane) -> None:
     assert int(after.revision) == int(before.revision) + 1
 
 
-def test_field_managers_are_read_and_their_bookkeeping_is_dropped(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_field_managers_are_read_and_their_bookkeeping_is_dropped(plane: ControlPlane) -> None:
     plane.api.apply(capacity_buffer(), manager="somebody")
     with opened(plane.kubeconfig()) as cluster:
         live = cluster.view().objects[buffer_ref()]
@@ -87,8 +84,7 @@ def test_field_managers_are_read_and_their_bookkeeping_is_dropped(empty_api_serv
     assert "managedFields" not in live.body["metadata"]
 
 
-def test_nothing_is_asked_of_a_server_on_which_nothing_happens(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
+def test_nothing_is_asked_of_a_server_on_which_nothing_happens(plane: ControlPlane) -> None:
     began = plane.audit_mark()
     with opened(plane.kubeconfig(), discovery_interval=3600) as cluster:
         first = cluster.view()

@@ -22,8 +22,8 @@ POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 
 
 @pytest.fixture
-def cluster(empty_api_server: ControlPlane) -> Iterator[KubernetesCluster]:
-    with opened(empty_api_server.kubeconfig()) as cluster:
+def cluster(plane: ControlPlane) -> Iterator[KubernetesCluster]:
+    with opened(plane.kubeconfig()) as cluster:
         cluster.view()
         yield cluster
 
@@ -34,27 +34,25 @@ def stored(plane: ControlPlane, name: str = "web") -> Document:
     return found
 
 
-def test_an_apply_makes_and_changes_an_object(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+def test_an_apply_makes_and_changes_an_object(cluster: KubernetesCluster, plane: ControlPlane) -> None:
     assert cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=3))).outcome is Outcome.APPLIED
     assert cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=4))).outcome is Outcome.APPLIED
-    live = stored(empty_api_server)
+    live = stored(plane)
     assert live["spec"]["replicas"] == 4
     assert {entry["manager"] for entry in live["metadata"]["managedFields"]} == {"headroom"}
 
 
 @pytest.mark.parametrize("uid", ["", "the object's"])
-def test_a_dry_run_deletes_nothing(cluster: KubernetesCluster, empty_api_server: ControlPlane, uid: str) -> None:
+def test_a_dry_run_deletes_nothing(cluster: KubernetesCluster, plane: ControlPlane, uid: str) -> None:
     cluster.write(Apply(buffer_ref(), capacity_buffer()))
-    expected = stored(empty_api_server)["metadata"]["uid"]
+    expected = stored(plane)["metadata"]["uid"]
     write = Delete(buffer_ref(), expected if uid else "")
     assert cluster.write(write, dry_run=True).outcome is Outcome.APPLIED
-    assert stored(empty_api_server)["metadata"]["uid"] == expected
+    assert stored(plane)["metadata"]["uid"] == expected
 
 
 @pytest.mark.parametrize("kind", ["apply", "annotate", "status", "delete"])
-def test_a_dry_run_tells_what_would_change_nothing(
-    cluster: KubernetesCluster, empty_api_server: ControlPlane, kind: str
-) -> None:
+def test_a_dry_run_tells_what_would_change_nothing(cluster: KubernetesCluster, plane: ControlPlane, kind: str) -> None:
     pool = node_pool("general")
     writes: dict[str, Any] = {
         "apply": Apply(POOL, pool),
@@ -62,7 +60,7 @@ def test_a_dry_run_tells_what_would_change_nothing(
         "status": ApplyStatus(buffer_ref(), {"replicas": 2}),
         "delete": Delete(template_ref()),
     }
-    empty_api_server.api.create(node_class())
+    plane.api.create(node_class())
     cluster.write(Apply(POOL, pool))
     cluster.write(Apply(buffer_ref(), capacity_buffer()))
     cluster.write(Apply(template_ref(), pod_template()))
@@ -73,20 +71,20 @@ def test_a_dry_run_tells_what_would_change_nothing(
     assert cluster.write(writes[kind], dry_run=True).outcome is Outcome.UNCHANGED
 
 
-def test_a_conflict_names_the_manager_and_the_field(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
-    empty_api_server.api.apply(capacity_buffer(replicas=9), manager="platform-team")
+def test_a_conflict_names_the_manager_and_the_field(cluster: KubernetesCluster, plane: ControlPlane) -> None:
+    plane.api.apply(capacity_buffer(replicas=9), manager="platform-team")
     result = cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=3)))
     assert result.outcome is Outcome.CONFLICT
     assert result.message == (
         'spec.replicas belongs to "platform-team". To take it over, annotate the manifest with headroom.dev/ssa: Override'
     )
-    assert stored(empty_api_server)["spec"]["replicas"] == 9
+    assert stored(plane)["spec"]["replicas"] == 9
 
 
-def test_force_takes_the_field_over(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
-    empty_api_server.api.apply(capacity_buffer(replicas=9), manager="platform-team")
+def test_force_takes_the_field_over(cluster: KubernetesCluster, plane: ControlPlane) -> None:
+    plane.api.apply(capacity_buffer(replicas=9), manager="platform-team")
     assert cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=3), force=True)).ok
-    assert stored(empty_api_server)["spec"]["replicas"] == 3
+    assert stored(plane)["spec"]["replicas"] == 3
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -111,19 +109,17 @@ def test_a_kind_that_is_not_installed_is_refused(cluster: KubernetesCluster) -> 
     )
 
 
-def test_a_deletion_hits_only_the_object_that_was_meant(
-    cluster: KubernetesCluster, empty_api_server: ControlPlane
-) -> None:
+def test_a_deletion_hits_only_the_object_that_was_meant(cluster: KubernetesCluster, plane: ControlPlane) -> None:
     cluster.write(Apply(buffer_ref(), capacity_buffer()))
-    uid = stored(empty_api_server)["metadata"]["uid"]
-    empty_api_server.api.delete(*BUFFER, "web", namespace="default")
+    uid = stored(plane)["metadata"]["uid"]
+    plane.api.delete(*BUFFER, "web", namespace="default")
     cluster.write(Apply(buffer_ref(), capacity_buffer()))
     result = cluster.write(Delete(buffer_ref(), uid))
     assert (result.outcome, result.ok) == (Outcome.UNCHANGED, True)
     assert "another object by now" in result.message
-    namesake = stored(empty_api_server)["metadata"]["uid"]
+    namesake = stored(plane)["metadata"]["uid"]
     assert cluster.write(Delete(buffer_ref(), namesake)).outcome is Outcome.APPLIED
-    assert empty_api_server.api.get(*BUFFER, "web", namespace="default") is None
+    assert plane.api.get(*BUFFER, "web", namespace="default") is None
 
 
 def test_deleting_what_is_gone_is_done_already(cluster: KubernetesCluster) -> None:
@@ -137,10 +133,8 @@ def test_annotating_what_is_gone_is_left_out(cluster: KubernetesCluster, dry_run
     assert (result.outcome, result.message) == (Outcome.SKIPPED, "Node/ghost is gone")
 
 
-def test_a_status_is_written_beside_what_others_declare(
-    cluster: KubernetesCluster, empty_api_server: ControlPlane
-) -> None:
-    empty_api_server.api.apply(capacity_buffer(), manager="somebody")
+def test_a_status_is_written_beside_what_others_declare(cluster: KubernetesCluster, plane: ControlPlane) -> None:
+    plane.api.apply(capacity_buffer(), manager="somebody")
     ready = {
         "type": "ReadyForProvisioning",
         "status": "True",
@@ -149,15 +143,13 @@ def test_a_status_is_written_beside_what_others_declare(
         "lastTransitionTime": "2026-03-01T12:00:00Z",
     }
     assert cluster.write(ApplyStatus(buffer_ref(), {"replicas": 3, "conditions": [ready]})).ok
-    live = stored(empty_api_server)
+    live = stored(plane)
     assert (live["status"]["replicas"], condition(live, "ReadyForProvisioning")) == (3, "True")
     assert cluster.write(ApplyStatus(buffer_ref(), {"conditions": [ready]})).ok
-    assert "replicas" not in stored(empty_api_server)["status"], "a field that is left out is cleared"
+    assert "replicas" not in stored(plane)["status"], "a field that is left out is cleared"
 
 
-def test_the_fields_that_the_served_definition_lacks_are_named(
-    cluster: KubernetesCluster, empty_api_server: ControlPlane
-) -> None:
+def test_the_fields_that_the_served_definition_lacks_are_named(cluster: KubernetesCluster, plane: ControlPlane) -> None:
     """The API server names one of them at a time, in no certain order."""
     buffer = capacity_buffer()
     buffer["spec"] |= {"colour": {"a": 1}, "percent": None}
@@ -175,7 +167,7 @@ def test_the_fields_that_the_served_definition_lacks_are_named(
     template = pod_template()
     template["template"]["spec"]["containers"][0]["resurces"] = {}
     assert cluster.unknown_fields(Apply(template_ref(), template)) == ("template.spec.containers[0].resurces",)
-    assert empty_api_server.api.get(*BUFFER, "web", namespace="default") is None
+    assert plane.api.get(*BUFFER, "web", namespace="default") is None
 
 
 @pytest.mark.parametrize("change", [{"replicas": -1}, {"replicas": 3}, {"limits": {"cpu": "x"}}])
