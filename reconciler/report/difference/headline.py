@@ -135,11 +135,9 @@ def _objects(change: Difference) -> list[str]:
         ("added", sum(item.action is Action.CREATE for item in change.objects)),
         ("changed", sum(item.action is Action.UPDATE for item in change.objects)),
     )
-    words = [f"{count:,} {verb}" for verb, count in counts if count]
-    if words:
-        number, verb = words[0].split(" ")
-        words[0] = f"{number} {'object' if number == '1' else 'objects'} {verb}"
-    return [*sentences, *([listed(words)] if words else [])]
+    words = [(f"{count:,}", counted(count, "object"), verb) for verb, count in counts if count]
+    told = [f"{number if index else objects} {verb}" for index, (number, objects, verb) in enumerate(words)]
+    return [*sentences, *([listed(told)] if told else [])]
 
 
 def _growth(change: Difference, now: int, zone: tzinfo | None) -> list[str]:
