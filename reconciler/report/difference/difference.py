@@ -83,22 +83,17 @@ class DemandChange:
         return words
 
 
-def demand_changes(base: Iterable[DemandOutcome], head: Iterable[DemandOutcome]) -> tuple[DemandChange, ...]:
+def demand_changes(base: Sequence[DemandOutcome], head: Sequence[DemandOutcome]) -> tuple[DemandChange, ...]:
     """Demands whose service changes, by reference. Pending pods are left out, since no manifest declares them."""
-    left = {outcome.demand.ref: outcome for outcome in base if not outcome.demand.is_pending_pod}
-    right = {outcome.demand.ref: outcome for outcome in head if not outcome.demand.is_pending_pod}
-    changes = []
-    for ref in sorted(left.keys() | right.keys()):
-        before, after = left.get(ref), right.get(ref)
-        change = DemandChange(
-            ref,
-            None if before is None else before.service,
-            None if after is None else after.service,
-            () if after is None else after.unplaced_reasons,
-        )
-        if _told(change.before) != _told(change.after):
-            changes.append(change)
-    return tuple(changes)
+    old, new = (
+        {item.demand.ref: item.service for item in side if not item.demand.is_pending_pod} for side in (base, head)
+    )
+    reasons = {item.demand.ref: item.unplaced_reasons for item in head}
+    return tuple(
+        DemandChange(ref, old.get(ref), new.get(ref), reasons.get(ref, ()))
+        for ref in sorted(old.keys() | new.keys())
+        if _told(old.get(ref)) != _told(new.get(ref))
+    )
 
 
 def _told(service: Service | None) -> tuple[object, ...]:
