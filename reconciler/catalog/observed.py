@@ -92,8 +92,8 @@ def _is_telling(node: Node) -> bool:
 
 
 def _instance_type(name: str, nodes: Sequence[Node]) -> InstanceType:
-    capacity = _least([node.capacity or node.allocatable for node in nodes])
-    allocatable = _least([node.allocatable for node in nodes])
+    capacity = Resources.least(node.capacity or node.allocatable for node in nodes)
+    allocatable = Resources.least(node.allocatable for node in nodes)
     # A node from outside Karpenter has no capacity type: it counts as on-demand.
     seen = {(node.label(ZONE_LABEL) or "", node.label(CAPACITY_TYPE_LABEL) or "on-demand") for node in nodes}
     systems = {node.label(OPERATING_SYSTEM_LABEL) or "linux" for node in nodes}
@@ -121,11 +121,6 @@ def offering(zone: str, capacity_type: str, *, price: float | None = None, avail
         ),
         price_known=price is not None,
     )
-
-
-def _least(lists: Sequence[Resources]) -> Resources:
-    names = sorted({name for resources in lists for name in resources.names()})
-    return Resources.of((name, min(resources.get(name) for resources in lists)) for name in names)
 
 
 def _shared_labels(nodes: Sequence[Node]) -> Labels:

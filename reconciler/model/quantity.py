@@ -194,6 +194,14 @@ class Resources:
         return {name: format_amount(name, amount) for name, amount in self.amounts}
 
     @staticmethod
+    def least(lists: Iterable[Resources]) -> Resources:
+        """The smallest amount of each resource; a list that does not name it has none."""
+        every = list(lists)
+        return Resources.of(
+            (name, min(each.get(name) for each in every)) for name in {name for each in every for name, _ in each}
+        )
+
+    @staticmethod
     def total(lists: Iterable[Resources]) -> Resources:
         """The sum of all lists."""
         total: dict[str, int] = {}

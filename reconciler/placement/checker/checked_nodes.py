@@ -49,6 +49,8 @@ class IndexedProblem:
         self.demands = {demand.ref: demand for demand in problem.demands}
         self.overlays = in_order(problem.overlays)
         self.catalog = CheckedCatalog(problem.instance_types)
+        self.arriving: dict[tuple[object, ...], Mapping[str, Values]] = {}
+        """Labels of the nodes that NodeClaims may become. NodeClaims that ask for the same are judged once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,28 +126,28 @@ class CheckedNode:
             self.occupants.append(Occupant(demand.groups[item.group].shape, item.count, demand=demand))
 
 
-def nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[CheckedNode]:
+def nodes_there(problem: IndexedProblem) -> list[CheckedNode]:
     """Existing nodes and arriving NodeClaims, with the pods bound to them."""
     found: dict[str | None, CheckedNode] = {}
     coming = []
     for machine in problem.cluster.machines:
         if machine.node is not None:
-            labels = _labels(arriving, machine)
+            labels = _labels(problem, machine)
             found[machine.name] = CheckedNode(machine.name, labels, _lasting_taints(problem, machine), machine)
         elif machine.node_claim is not None:
-            coming.append(arriving.node(machine, machine.node_claim))
+            coming.append(_arriving(problem, machine, machine.node_claim))
     for pod in problem.cluster.pods:
         if pod.node_name in found:
             found[pod.node_name].occupants.append(Occupant(pod.shape, pod=pod))
     return [*found.values(), *coming]
 
 
-def _labels(arriving: ArrivingNodes, machine: Machine) -> dict[str, Values]:
+def _labels(problem: IndexedProblem, machine: Machine) -> dict[str, Values]:
     """A node's labels. Until it is registered, they include those that it will get."""
     labels, claim = decided(machine.labels), machine.node_claim
     if claim is None or not machine.awaits_registration:
         return labels
-    labels = {**arriving.node(machine, claim).labels, **labels}
+    labels = {**_arriving(problem, machine, claim).labels, **labels}
     older = {key: labels[stable] for key, stable in STABLE_LABELS.items() if stable in labels}
     return older | labels
 
@@ -156,54 +158,38 @@ def _lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, .
     return tuple(taint for taint in taints if not (waited_for and taint.key in NOT_READY_TAINTS))
 
 
-class ArrivingNodes:
-    """The nodes that NodeClaims may become. NodeClaims that ask for the same are judged once."""
+def _arriving(problem: IndexedProblem, machine: Machine, claim: NodeClaim) -> CheckedNode:
+    """The NodeClaim as a node, whose open labels are undecided."""
+    key = (claim.labels, claim.requirements)
+    if key not in problem.arriving:
+        own = settled(*key)
+        listed = listed_values(claim.requirements)
+        asked = {name: frozenset[str | None](values) for name, values in listed.items()}
+        ways = problem.catalog.ways(*key) if claim.label(NODEPOOL_LABEL) in problem.pools else ()
+        problem.arriving[key] = asked | united({**way.labels, **own} for way in ways) | decided(own)
+    return CheckedNode(claim.name, problem.arriving[key], claim.taints, machine)
 
-    def __init__(self, problem: IndexedProblem) -> None:
-        self._problem = problem
-        self._known: dict[tuple[object, ...], Mapping[str, Values]] = {}
 
-    def node(self, machine: Machine, claim: NodeClaim) -> CheckedNode:
-        """The NodeClaim as a node, whose open labels are undecided."""
-        key = (claim.labels, claim.requirements)
-        if key not in self._known:
-            own = settled(*key)
-            listed = listed_values(claim.requirements)
-            asked = {name: frozenset[str | None](values) for name, values in listed.items()}
-            ways = self._problem.catalog.ways(*key) if claim.label(NODEPOOL_LABEL) in self._problem.pools else ()
-            self._known[key] = asked | united({**way.labels, **own} for way in ways) | decided(own)
-        return CheckedNode(claim.name, self._known[key], claim.taints, machine)
-
-    def allocatable(self, checked: CheckedNode, machine: Machine) -> Resources:
-        """A machine's allocatable; of a NodeClaim that was not launched yet, the least of each resource among all that it may become."""
-        claim = machine.node_claim
-        if machine.node is None and claim is not None and not claim.allocatable:
-            return self._least_allocatable(checked, claim)
+def allocatable(problem: IndexedProblem, checked: CheckedNode, machine: Machine) -> Resources:
+    """A machine's allocatable; of a NodeClaim that was not launched yet, the least of each resource among all that it may become."""
+    claim = machine.node_claim
+    if machine.node is not None or claim is None or claim.allocatable:
         return machine.allocatable
+    named = checked.possible(INSTANCE_TYPE_LABEL)
+    listed = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
+    names = named if len(named) == 1 else listed
+    types = [problem.instance_types[name] for name in names if name in problem.instance_types]
+    rooms = [each.allocatable + added for each in types for added in _added(problem, claim, each)]
+    return Resources.least(rooms) if rooms else claim.requests
 
-    def _least_allocatable(self, node: CheckedNode, claim: NodeClaim) -> Resources:
-        named = node.possible(INSTANCE_TYPE_LABEL)
-        listed = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
-        rooms = []
-        for name in named if len(named) == 1 else listed:
-            instance_type = self._problem.instance_types.get(name)
-            if instance_type is not None:
-                rooms += [instance_type.allocatable + added for added in self._added(claim, instance_type)]
-        if not rooms:
-            return claim.requests
-        resources = {name for room in rooms for name in room.names()}
-        return Resources.of({name: min(room.get(name) for room in rooms) for name in resources})
 
-    def _added(self, claim: NodeClaim, instance_type: InstanceType) -> list[Resources]:
-        """What overlays add to the type, for each way in which it may be bought."""
-        problem, pool = self._problem, self._problem.pools.get(claim.label(NODEPOOL_LABEL) or "")
-        if pool is None or not problem.overlays:
-            return [Resources()]
-        labels = (*claim.labels, (INSTANCE_TYPE_LABEL, instance_type.name))
-        # Types that it names count even if they cannot be bought now, since it may already be launched.
-        ways = [*problem.catalog.ways(labels, claim.requirements)] or [
-            *problem.catalog.ways(labels, claim.requirements, in_stock=False)
-        ]
-        return [overlaid_capacity(problem.overlays, labels_for_overlays(pool, way.labels)) for way in ways] or [
-            Resources()
-        ]
+def _added(problem: IndexedProblem, claim: NodeClaim, instance_type: InstanceType) -> list[Resources]:
+    """What overlays add to the type, for each way in which it may be bought."""
+    pool = problem.pools.get(claim.label(NODEPOOL_LABEL) or "")
+    if pool is None or not problem.overlays:
+        return [Resources()]
+    asked = (*claim.labels, (INSTANCE_TYPE_LABEL, instance_type.name)), claim.requirements
+    # Types that it names count even if they cannot be bought now, since it may already be launched.
+    ways = [*problem.catalog.ways(*asked)] or [*problem.catalog.ways(*asked, in_stock=False)]
+    labels = [labels_for_overlays(pool, way.labels) for way in ways]
+    return [overlaid_capacity(problem.overlays, each) for each in labels] or [Resources()]

@@ -17,10 +17,10 @@ from reconciler.model.pods import DaemonSet, HostPort, NodeSelectorTerm, PodShap
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.placement.checker.checked_nodes import (
-    ArrivingNodes,
     CheckedNode,
     IndexedProblem,
     Occupant,
+    allocatable,
 )
 from reconciler.placement.checker.offerings import decided
 
@@ -129,7 +129,7 @@ def _clash(port: HostPort, other: HostPort) -> bool:
     return same and (bool(everywhere) or port.address == other.address)
 
 
-def fit_violations(problem: IndexedProblem, arriving: ArrivingNodes, node: CheckedNode) -> Iterable[str]:
+def fit_violations(problem: IndexedProblem, node: CheckedNode) -> Iterable[str]:
     """Resources that are overcommitted on an existing or arriving node. Daemon pods that are still to come count too."""
     if node.machine is None:
         return
@@ -140,7 +140,7 @@ def fit_violations(problem: IndexedProblem, arriving: ArrivingNodes, node: Check
         for item in problem.cluster.daemon_sets
         if (item.namespace, item.name) not in there and daemon_runs(node, item)
     ]
-    room = arriving.allocatable(node, node.machine) - Resources.total(expected)
+    room = allocatable(problem, node, node.machine) - Resources.total(expected)
     yield from (f"{node.name}: {words}" for words in overcommitted(loads(node), room))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.checker.checked_nodes import ArrivingNodes, CheckedNode, IndexedProblem, nodes_there
+from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, nodes_there
 from reconciler.placement.checker.node_pools import limit_violations, reservation_violations
 from reconciler.placement.checker.node_rules import (
     CheckedVolumes,
@@ -36,10 +36,9 @@ def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
 
 def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     yield from count_violations(problem, placement)
-    arriving = ArrivingNodes(problem)
     volumes = CheckedVolumes(problem.cluster.storage)
     planned_nodes = PlannedNodeChecker(problem, volumes)
-    nodes = nodes_there(problem, arriving)
+    nodes = nodes_there(problem)
     there = {(node.exists, node.name): node for node in nodes}
     occupied: dict[int, CheckedNode] = {}
     for item in placement.occupied:
@@ -56,7 +55,7 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
             yield from (f"{node.name}: {words}" for words in shape_violations(volumes, node, shape))
         yield from reserved_violations(node)
         yield from port_violations(node)
-        yield from fit_violations(problem, arriving, node)
+        yield from fit_violations(problem, node)
     for number, planned in enumerate(placement.planned):
         node = planned_nodes.node(planned, number)
         node.hold(problem.demands, planned.holdings)

@@ -151,11 +151,6 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, message: str
     assert caught.value.message == message.format(path=path)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="No such file or directory"):
-        FileCatalog(tmp_path / "none.json").instance_types(ClusterView())
-
-
 def test_a_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(Misused, match="No such file"):
         FileCatalog(tmp_path / "typo.json").instance_types(ClusterView())

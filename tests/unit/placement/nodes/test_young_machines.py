@@ -17,7 +17,7 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
 )
-from reconciler.model.placement import Holding, OccupiedBin, Placement
+from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
@@ -25,7 +25,7 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.nodes.existing import with_nominated
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, resources, shape
 from tests.unit.placement.worlds import World, with_hostname
 
 TYPES = (instance_type("small", cpu="2"),)
@@ -73,16 +73,6 @@ def test_its_room_is_given_away_once() -> None:
 
     assert on_existing(placement) == {"joined": 2}
     assert sum(holding.count for item in placement.planned for holding in item.holdings) == 2
-
-
-def test_the_checker_refuses_to_give_its_room_away_twice() -> None:
-    twice = Placement(
-        occupied=(
-            OccupiedBin("joined", None, (Holding(buffer_ref(), 0, 2),)),
-            OccupiedBin(None, "claim", (Holding(buffer_ref(), 0, 2),)),
-        )
-    )
-    assert violations(problem(demand(count=4)), twice) == ("claim: there is no such bin",)
 
 
 def test_its_node_claim_says_where_and_what_it_is() -> None:
