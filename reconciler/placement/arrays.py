@@ -124,7 +124,7 @@ of `joined`, `growing` and `may_be`, which say the same of chunks that may go to
 OfferArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 """types, pool_of, prices, costs, empty, size_of, sizes, mixes, begins, largest: what new nodes may be. types, pool_of: the instance types
 of the heaviest pools, and the pool of each. prices, costs: compatibilities × types. empty: compatibilities × pools, the template of a new
-node, -1 where Python has not made it yet. size_of: requests × compatibilities × caps, the row of `sizes`, `mixes` and `begins`. begins:
+node, -1 where Python has not made it yet. size_of: requests × compatibilities, the row of `sizes`, `mixes` and `begins`. begins:
 where the useful types begin. largest: by pool, the most of each limited resource that a node of it may take."""
 TopologyArrays: TypeAlias = tuple[Numbers, Flags, Numbers, Numbers, Numbers]
 """counts, lasting, present, domain_of, seen. counts: counters on labels × domains. lasting: whether an existing node is there, or expected.

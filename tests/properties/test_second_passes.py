@@ -13,8 +13,7 @@ from reconciler.model.placement import Placement
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
 from tests.properties.crowded_worlds import crowded_worlds
-from tests.properties.test_wide_placement import placed_with
-from tests.unit.placement.worlds import World, carried_out
+from tests.unit.placement.worlds import World, carried_out, placed_with
 
 EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "15"))
 """3,000 take four minutes for each of the loops."""

@@ -6,16 +6,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 
 from reconciler.model.placement import Cause, Placement
 from reconciler.model.requirements import Operator
 from reconciler.placement.loops import kernel
-from reconciler.placement.loops.kernel import Kernel
 from tests.properties.wide_worlds import wide_worlds
-from tests.unit.placement.worlds import World, carried_out
+from tests.unit.placement.worlds import World, carried_out, placed_with
 
 EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "40"))
 """10,000 take some minutes."""
@@ -68,14 +66,6 @@ def test_placing_again_over_what_came_of_it_breaks_no_rule(world: World) -> None
     assert after.broken_rules(second) == ()
     assert second.planned == ()
     assert len(second.unplaced) <= len(first.unplaced)
-
-
-def placed_with(loops: Kernel, world: World) -> Placement:
-    with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
-    ):
-        return world.placed()
 
 
 def price(placement: Placement) -> float:

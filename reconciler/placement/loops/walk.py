@@ -49,8 +49,8 @@ MOST_OPTIONS = 8
 """Chunks with more domains to choose from are placed batch by batch."""
 KIND, REQUEST, CHUNKS, PART, COUNTED_PART = range(5)
 """Columns of `jobs`: row of `kinds`, row of `requests`, how many chunks, and the parts of loads, as `Batch` has them."""
-FAMILY, CAP, MOST, SHARED, BY_PRICE, LABEL_RULES, HOST_RULES, COUNTED = range(8)
-"""Columns of `kinds`. FAMILY: row of `joining`. CAP, MOST: the most of them that an empty node takes, by number and in chunks. SHARED: whether
+FAMILY, MOST, SHARED, BY_PRICE, LABEL_RULES, HOST_RULES, COUNTED = range(7)
+"""Columns of `kinds`. FAMILY: row of `joining`. MOST: how many of them an empty node takes at most. SHARED: whether
 one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …).  The others: where its rows of these tables begin; they
 end where the next kind's begin."""
 NO, ONLY_CHEAPEST, CHEAPEST_FIRST = range(3)
@@ -151,17 +151,17 @@ def joining_row(family: int, known: int, chosen: int, choices: Numbers, planned:
 
 
 def size_row(
-    room: Numbers, asked: Numbers, kind: Numbers, compatibility: int, request: int, offered: OfferArrays, at: Numbers
+    room: Numbers, asked: Numbers, most: int, compatibility: int, request: int, offered: OfferArrays, at: Numbers
 ) -> int:
     """The row of `sizes` for such chunks, worked out where they are met for the first time."""
     types, _, prices, costs, _, size_of, sizes, mixes, begins, _ = offered
-    row: int = size_of[request, compatibility, kind[CAP]]
+    row: int = size_of[request, compatibility]
     if row >= 0:
         return row
     row = at[SIZES]
-    size_of[request, compatibility, kind[CAP]], at[SIZES] = row, row + 1
+    size_of[request, compatibility], at[SIZES] = row, row + 1
     chunks, found = sizes[row, CHUNKS_OF, : len(types)], sizes[row, USEFUL, : len(types)]
-    held(types, room, prices[compatibility], asked, kind[MOST], chunks)
+    held(types, room, prices[compatibility], asked, most, chunks)
     begins[row] = useful(chunks, costs[compatibility], found)
     mix_costs(chunks, costs[compatibility], found[begins[row] :], mixes[row, COSTS], mixes[row, MIX_NODES])
     return row
@@ -240,7 +240,7 @@ def join_planned(
 def sort_by_price(
     room: Numbers,
     asked: Numbers,
-    kind: Numbers,
+    most: int,
     choices: Numbers,
     request: int,
     count: int,
@@ -254,7 +254,7 @@ def sort_by_price(
     price_of = np.zeros(len(choices), dtype=np.int64)
     for option in range(len(choices)):
         compatibility = choices[option, COMPATIBILITY]
-        size = size_row(room, asked, kind, compatibility, request, offered, at)
+        size = size_row(room, asked, most, compatibility, request, offered, at)
         fitting = sizes[size, USEFUL, begins[size] : len(types)]
         if len(fitting) == 0:
             return False
@@ -355,7 +355,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
         order = np.arange(len(choices))
         if kind[BY_PRICE]:
             if not sort_by_price(
-                nodes[5], chunk[0], kind, choices, jobs[job, REQUEST], left, offered, times, at, order
+                nodes[5], chunk[0], kind[MOST], choices, jobs[job, REQUEST], left, offered, times, at, order
             ):
                 return job, BY_ITSELF
             choices = choices[order]
@@ -386,7 +386,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
                 continue
             together = joining_row(kind[FAMILY], known, chosen, choices, joins, at)
             compatibility = choices[first, COMPATIBILITY]
-            size = size_row(nodes[5], chunk[0], kind, compatibility, jobs[job, REQUEST], offered, at)
+            size = size_row(nodes[5], chunk[0], kind[MOST], compatibility, jobs[job, REQUEST], offered, at)
             caps = hosts, base, on_hosts, nowhere
             ways = joined[together], growing[together], may_be[together]
             left = join_planned(nodes, chunk, caps, limits, ways, mixes[size, COSTS], account, job, left)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.problem import Problem
 from reconciler.stages import placement as stage
 from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
@@ -94,6 +96,15 @@ class World(Problem):
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 - IPython's protocol
         printer.text(repr(self))
+
+
+def placed_with(loops: Kernel, world: World) -> Placement:
+    """As a large placement is made with compiled loops: a copy of the plain ones counts as compiled, so that batches are walked together."""
+    with (
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: replace(loops)),
+    ):
+        return world.placed()
 
 
 def _brief(pod_shape: PodShape) -> dict[str, object]:
