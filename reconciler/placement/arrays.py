@@ -116,11 +116,11 @@ present, counts: by domain, whether a node that counts is in it, and how many po
 RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 """kinds, families, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). families: where
 the options of each begin. times: to write to."""
-JoinArrays: TypeAlias = tuple[Numbers, Flags, Flags, Numbers, Numbers, Numbers, Flags]
-"""joins, bought, grows, joining, joined, growing, may_be: which planned nodes chunks may join. joins: compatibilities × templates, the
-template of a node once it has such chunks, -1 where they are not allowed. bought: compatibilities × rows of the catalog, whether a node
-bought so may take them. grows: by template, whether nodes of it may be made larger. joining: families of options × sets of these, the row
-of `joined`, `growing` and `may_be`, which say the same of chunks that may go to any option of such a set."""
+WayArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Flags]
+"""options, joins, bought, grows: which planned nodes chunks may join. options: the compatibilities of their domains, in the order in which
+these are preferred. joins: compatibilities × templates, the template of a node once it has such chunks, -1 where they are not allowed.
+bought: compatibilities × rows of the catalog, whether a node bought so may take them. grows: by template, whether nodes of it may be made
+larger."""
 OfferArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 """types, pool_of, prices, costs, empty, size_of, sizes, mixes, begins, largest: what new nodes may be. types, pool_of: the instance types
 of the heaviest pools, and the pool of each. prices, costs: compatibilities × types. empty: compatibilities × pools, the template of a new

@@ -14,18 +14,22 @@ from reconciler.placement.arrays import (
     COUNTS,
     NODES,
     PLENTY,
+    POOL,
     ROUNDING,
     Amounts,
     ChunkArrays,
+    Flags,
     HostArrays,
     NodeArrays,
     Numbers,
+    WayArrays,
 )
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.fill import Task, host_caps, rule_caps
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.planned_nodes import join_of
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate, net_prices
 from reconciler.placement.requirements import Mask
@@ -205,7 +209,7 @@ def enlarge(
     planned, batch = state.planned, task.batch
     if not planned.count:
         return 0
-    joined = within_pools(state, joining(state, task, relaxation)[0], pools)
+    ways = _ways(state, task, relaxation, pools)
     limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
     planned.least[:] = 0
@@ -215,7 +219,7 @@ def enlarge(
         state.kernel.cheapest(
             *_arrays(state, task),
             limits.now(charged),
-            joined,
+            ways,
             planned.count,
             count,
             (price / count) * (1 + ROUNDING) + ROUNDING,
@@ -223,7 +227,7 @@ def enlarge(
     )
     if index < 0:
         return 0
-    template = state.templates.list[int(joined[planned.template[index]])]
+    template = _joined(state, ways, index)
     if template.offers.minimums:  # they have to be met within the limits
         template = growable(state, index, template)
     amount = most_with_minimums(state, template, index, batch, chunks)
@@ -239,22 +243,20 @@ def _arrays(state: State, task: Task) -> tuple[NodeArrays, ChunkArrays, HostArra
     return state.planned.arrays, task.batch.arrays, hosts
 
 
-def joining(state: State, task: Task, relaxation: RelaxationStep) -> tuple[Numbers, Mask]:
-    """How the chunks may come to planned nodes in any of the task's domains: by template, the one that a node has then (-1 where it may
-    not), in the first of the domains where it could be; and by row of all catalogs, whether a node may be bought as that."""
+def _ways(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...] = ()) -> WayArrays:
+    """How the chunks may come to planned nodes in any of the task's domains, as the loops take it. pools: nodes of these may be made larger."""
     domains = [state.compatibilities.get(task.batch.needs, relaxation, where) for where in task.wheres]
-    first, *others = (item.joined() for item in domains)
-    for joined in others:
-        first = np.where(first < 0, joined[: len(first)], first)
-    return first, np.logical_or.reduce([item.bought_as for item in domains])
+    templates = len(state.templates.list)
+    joins: Numbers = np.array([item.joined()[:templates] for item in domains], dtype=np.int64)
+    in_pools: Flags = np.zeros(len(state.offers), dtype=np.bool_)
+    in_pools[list(pools)] = True
+    grows = in_pools[state.templates.spans[POOL, :templates]]
+    return np.arange(len(domains), dtype=np.int64), joins, np.array([item.bought_as for item in domains]), grows
 
 
-def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbers:
-    """joined: the template of each node once the chunks are added; here only those of these pools."""
-    if len(pools) == len(state.offers):
-        return joined
-    in_pools = np.array([item.pool in pools for item in state.templates.list[: len(joined)]], dtype=np.bool_)
-    return np.where(in_pools, joined, -1)
+def _joined(state: State, ways: WayArrays, index: int) -> NodeTemplate:
+    """The template of a planned node once the chunks are on it."""
+    return state.templates.list[int(join_of(ways[0], ways[1], state.planned.template[index]))]
 
 
 def settle(state: State) -> None:
@@ -285,12 +287,12 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
     planned = state.planned
     if not planned.count or not count:
         return 0
-    joined, bought_as = joining(state, task, relaxation)
+    ways = _ways(state, task, relaxation)
     most_nodes = 1 if task.single else planned.count
-    found = state.kernel.choose(*_arrays(state, task), joined, bought_as, planned.count, count, most_nodes)
+    found = state.kernel.choose(*_arrays(state, task), ways, planned.count, count, most_nodes)
     placed = 0
     for index, wanted in planned.found[[NODES, COUNTS], :found].T.tolist():
-        template = state.templates.list[int(joined[planned.template[index]])]
+        template = _joined(state, ways, index)
         if template.offers.minimums:
             # A node with more on it may have to list larger types, even if its cheapest stays the same.
             template = growable(state, index, template)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from reconciler.placement.arrays import POOL, Flags, JoinArrays, Numbers, OfferArrays, RuleArrays, TopologyArrays
+from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch, Needs
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
@@ -24,7 +24,6 @@ from reconciler.placement.loops.walk import (
     ALSO,
     ASKED,
     CHEAPEST_FIRST,
-    JOININGS,
     KNOWN,
     LOGGED,
     MORE_ROWS,
@@ -201,13 +200,6 @@ class BatchWalk:
         self._mixes: Numbers = np.empty((rows, 2, self._width), dtype=np.int64)
         self._useful: Numbers = np.empty(rows, dtype=np.int64)
 
-    def _make_joinings(self, rows: int) -> None:
-        self._at[JOININGS] = 0
-        self._joining: Numbers = np.full((len(self._members), 2**MOST_OPTIONS), -1, dtype=np.int64)
-        self._joined: Numbers = np.empty((rows, self._templates), dtype=np.int64)
-        self._growing: Numbers = np.empty((rows, self._templates), dtype=np.int64)
-        self._may_be: Flags = np.empty((rows, self._bought.shape[1]), dtype=np.bool_)
-
     def _walk(self, batches: Sequence[Batch], jobs: Numbers, job: int) -> int:
         """Goes on from this batch; returns the one that has to be placed by itself."""
         state, planned, at = self._state, self._state.planned, self._at
@@ -222,16 +214,7 @@ class BatchWalk:
             number = np.bincount(planned.template[: planned.count], minlength=self._templates)
             present = np.einsum("ctd,t->cd", self._seen, number)
             grows = np.isin(state.templates.spans[POOL], state.weights[0])[: self._templates]
-            pool_of = state.templates.pool_of[self._types]
-            joins: JoinArrays = (
-                self._joins,
-                self._bought,
-                grows,
-                self._joining,
-                self._joined,
-                self._growing,
-                self._may_be,
-            )
+            joins, pool_of = (self._joins, self._bought, grows), state.templates.pool_of[self._types]
             offered: OfferArrays = (
                 self._types,
                 pool_of,
@@ -249,7 +232,17 @@ class BatchWalk:
             before = planned.type[: planned.count].copy()
             hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
             stopped = state.kernel.walk(
-                planned.arrays, *hosts, limits, self._ruled, joins, offered, topology, jobs, log, at, job
+                planned.arrays,
+                *hosts,
+                limits,
+                self._ruled,
+                *joins,
+                offered,
+                topology,
+                jobs,
+                log,
+                at,
+                job,
             )
             job, why = int(stopped[0]), stopped[1]
             if at[LOGGED]:
@@ -263,8 +256,6 @@ class BatchWalk:
                 state.allocate_planned(self._width)
                 if at[SIZES] + MOST_OPTIONS > len(self._sizes):
                     self._make_sizes(2 * len(self._sizes))
-                if at[JOININGS] + MOST_OPTIONS > len(self._joined):
-                    self._make_joinings(2 * len(self._joined))
             else:
                 return job
 
@@ -281,7 +272,6 @@ class BatchWalk:
         self._joins: Numbers = np.array([item[:known] for item in joins], dtype=np.int64)
         fresh = state.templates.list[max(0, self._templates) : known]
         self._templates = known
-        self._make_joinings(_ROWS)
         there = [
             (topology.counters[rule.counter].row, place, topology.column_of(rule.key, domain))
             for rule in self._by_minimum.values()

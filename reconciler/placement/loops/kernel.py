@@ -18,7 +18,7 @@ WORTH_COMPILING = 400
 CHUNKS_WORTH_COMPILING = 4000
 """The same for the number of chunks of one batch times the nodes they may join."""
 
-_INLINED = frozenset({"allowed", "cap_on", "fits_in", "holds", "is_within", "net"})
+_INLINED = frozenset({"allowed", "cap_on", "fits_in", "holds", "is_within", "join_of", "is_sold", "net"})
 """Loops that are compiled into those that call them: a call with arrays takes longer than they do."""
 
 not_cached: list[str] = []
@@ -103,6 +103,8 @@ _LOOPS: tuple[str, ...] = (
         "fits_in",
         "holds",
         "is_within",
+        "join_of",
+        "is_sold",
         "set_type",
         "add",
         "choose",
@@ -114,7 +116,6 @@ _WALK = (
     "least_in",
     "load_of",
     "distribute",
-    "joining_row",
     "size_row",
     "place_on",
     "join_planned",

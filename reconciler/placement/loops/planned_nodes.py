@@ -46,6 +46,7 @@ from reconciler.placement.arrays import (
     LimitArrays,
     NodeArrays,
     Numbers,
+    WayArrays,
 )
 
 
@@ -99,6 +100,23 @@ def is_within(capacities: Numbers, spare: Numbers, pool: int, then: int, charges
     return True
 
 
+def join_of(options: Numbers, joins: Numbers, template: int) -> int:
+    """The template that a node has once chunks are on it, in the first of their domains where it can be; -1 where it may not take them."""
+    for option in range(len(options)):
+        joined: int = joins[options[option], template]
+        if joined >= 0:
+            return joined
+    return -1
+
+
+def is_sold(options: Numbers, bought: Flags, row: int) -> bool:
+    """Whether a node that is bought as this row of the catalog may take chunks in any of their domains."""
+    for option in range(len(options)):  # noqa: SIM110 - as above
+        if bought[options[option], row]:
+            return True
+    return False
+
+
 def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
     """Gives a node the template `number` and the type at this position in the line."""
     _, marks, _, spans, line, _, _, _, least = nodes
@@ -135,8 +153,7 @@ def choose(  # noqa: C901 - one loop, as above
     nodes: NodeArrays,
     chunk: ChunkArrays,
     caps: HostArrays,
-    joined: Numbers,
-    bought_as: Flags,
+    ways: WayArrays,
     planned: int,
     count: int,
     most_nodes: int,
@@ -149,15 +166,16 @@ def choose(  # noqa: C901 - one loop, as above
     found, marks, loads, _, _, room, worth, _, _ = nodes
     request, _, counted = chunk
     hosts, base, rules, more = caps
+    options, joins, bought, _ = ways
     fits, able, template, instance_type, row = found[FITS], found[ABLE], marks[TEMPLATE], marks[TYPE], marks[ROW]
     taken, number_able = loads[counted], 0
     for node in range(planned):
-        if joined[template[node]] < 0 or not bought_as[row[node]]:
-            continue
         amount = fits_in(room, instance_type[node], taken, node, request, count)
-        if amount > 0 and rules.shape[1] > 0:
+        if amount == 0 or join_of(options, joins, template[node]) < 0 or not is_sold(options, bought, row[node]):
+            continue
+        if rules.shape[1] > 0:
             amount = min(amount, cap_on(hosts, base + node, rules))
-        if amount > 0 and len(more) > 0:
+        if len(more) > 0:
             amount = min(amount, more[node])
         if amount > 0:
             able[number_able], fits[number_able] = node, amount
@@ -187,7 +205,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
     chunk: ChunkArrays,
     caps: HostArrays,
     limits: LimitArrays,
-    joined: Numbers,
+    ways: WayArrays,
     planned: int,
     count: int,
     limit: float,
@@ -199,6 +217,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
     _, marks, loads, spans, line, room, _, discounts, bounds = nodes
     hosts, base, rules, more = caps
     capacities, spare, charged = limits
+    options, joins, _, grows = ways
     by_type, all_counts = len(charged) == 0, chunk[2] == USED
     charges = capacities if by_type else charged
     template, instance_type, price = marks[TEMPLATE], marks[TYPE], marks[PRICE]
@@ -209,7 +228,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
         if bounds[node] >= best_each:
             continue
         bounds[node] = np.inf
-        after = joined[template[node]]
+        after = join_of(options, joins, template[node]) if grows[template[node]] else -1
         if after < 0:
             continue
         end, before = ends[after], price[node]

@@ -24,13 +24,13 @@ from reconciler.placement.arrays import (
     ChunkArrays,
     Flags,
     HostArrays,
-    JoinArrays,
     LimitArrays,
     NodeArrays,
     Numbers,
     OfferArrays,
     RuleArrays,
     TopologyArrays,
+    WayArrays,
 )
 from reconciler.placement.loops.planned_nodes import (
     add,
@@ -38,6 +38,7 @@ from reconciler.placement.loops.planned_nodes import (
     cheapest,
     choose,
     held,
+    join_of,
     mix_costs,
     mix_of,
     useful,
@@ -50,7 +51,7 @@ MOST_OPTIONS = 8
 KIND, REQUEST, CHUNKS, PART, COUNTED_PART = range(5)
 """Columns of `jobs`: row of `kinds`, row of `requests`, how many chunks, and the parts of loads, as `Batch` has them."""
 FAMILY, MOST, SHARED, BY_PRICE, LABEL_RULES, HOST_RULES, COUNTED = range(7)
-"""Columns of `kinds`. FAMILY: row of `joining`. MOST: how many of them an empty node takes at most. SHARED: whether
+"""Columns of `kinds`. FAMILY: row of `families`. MOST: how many of them an empty node takes at most. SHARED: whether
 one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …).  The others: where its rows of these tables begin; they
 end where the next kind's begin."""
 NO, ONLY_CHEAPEST, CHEAPEST_FIRST = range(3)
@@ -65,8 +66,8 @@ CHUNKS_OF, USEFUL = range(2)
 """Of each of `sizes`: chunks by type, and the useful types."""
 COSTS, MIX_NODES = range(2)
 """Of each of `mixes`: by number of chunks, their price and how many nodes they are."""
-PLANNED, LOGGED, SIZES, JOININGS, ASKED, ALSO, KNOWN = range(7)
-"""Of `at`: how many planned nodes, rows of the log, sizes and joinings there are; and what Python is asked for, in two numbers."""
+PLANNED, LOGGED, SIZES, ASKED, ALSO, KNOWN = range(6)
+"""Of `at`: how many planned nodes, rows of the log and sizes there are; and what Python is asked for, in two numbers."""
 DONE, BY_ITSELF, NEW_NODE, MORE_ROWS = range(4)
 """Why the walk stopped. BY_ITSELF: Python places the batch. NEW_NODE: of a compatibility and a pool that had none yet."""
 
@@ -123,31 +124,6 @@ def distribute(
             if domain >= 0 and rules[rule][ITSELF] > 0:
                 counts[rule][domain] += 1
     return count
-
-
-def joining_row(family: int, known: int, chosen: int, choices: Numbers, planned: JoinArrays, at: Numbers) -> int:
-    """The row of `joined`, `growing` and `may_be` for the chosen options of a family, worked out where they are met for the first time.
-
-    A node that could be in several of the domains is in the first from then on. chosen: as bits, by place in `choices`. known: as bits, by
-    place in the family; 0 for options in another order, which are not kept."""
-    joins, bought, grows, joining, joined, growing, may_be = planned
-    row: int = joining[family, known]
-    if row >= 0 and known > 0:
-        return row
-    row = at[JOININGS]
-    if known > 0:
-        joining[family, known], at[JOININGS] = row, row + 1
-    joined[row], may_be[row] = -1, False
-    for option in range(len(choices)):
-        if chosen >> option & 1:
-            compatibility = choices[option, COMPATIBILITY]
-            for template in range(joins.shape[1]):
-                if joined[row, template] < 0:
-                    joined[row, template] = joins[compatibility, template]
-                growing[row, template] = joined[row, template] if grows[template] else -1
-            for sold in range(bought.shape[1]):
-                may_be[row, sold] |= bought[compatibility, sold]
-    return row
 
 
 def size_row(
@@ -209,30 +185,31 @@ def join_planned(
     chunk: ChunkArrays,
     caps: HostArrays,
     limits: LimitArrays,
-    ways: tuple[Numbers, Numbers, Flags],
+    ways: WayArrays,
     costs: Numbers,
     account: AccountArrays,
     job: int,
     left: int,
 ) -> int:
     """Places up to `left` chunks on planned nodes, first as they are; then these are made larger one by one, as long as that costs no more
-    than new nodes for all that remain. Returns how many remain. ways: rows of `joined`, `growing` and `may_be`. costs: by number of
-    chunks, of new nodes."""
+    than new nodes for all that remain. Returns how many remain. costs: by number of chunks, of new nodes."""
     found, template, at = nodes[0], nodes[1][TEMPLATE], account[6]
-    joined, growing, may_be = ways
+    options, joins = ways[0], ways[1]
     planned = at[PLANNED]
-    number = choose(nodes, chunk, caps, joined, may_be, planned, left, planned)
+    number = choose(nodes, chunk, caps, ways, planned, left, planned)
     for index in range(number):
         node = found[NODES, index]
-        place_on(nodes, chunk, account, job, node, found[COUNTS, index], joined[template[node]], nodes[1][TYPE, node])
+        now = join_of(options, joins, template[node])
+        place_on(nodes, chunk, account, job, node, found[COUNTS, index], now, nodes[1][TYPE, node])
         left -= found[COUNTS, index]
     nodes[8][:planned] = 0.0
     while left > 0:
         limit = (costs[left] / left) * (1 + ROUNDING) + ROUNDING
-        node, chunks, instance_type = cheapest(nodes, chunk, caps, limits, growing, planned, left, limit)
+        node, chunks, instance_type = cheapest(nodes, chunk, caps, limits, ways, planned, left, limit)
         if node < 0:
             break
-        place_on(nodes, chunk, account, job, node, chunks, growing[template[node]], instance_type)
+        now = join_of(options, joins, template[node])
+        place_on(nodes, chunk, account, job, node, chunks, now, instance_type)
         left -= chunks
     return left
 
@@ -306,7 +283,9 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     base: int,
     limits: LimitArrays,
     ruled: RuleArrays,
-    joins: JoinArrays,
+    joins: Numbers,
+    bought: Flags,
+    grows: Flags,
     offered: OfferArrays,
     topology: TopologyArrays,
     jobs: Numbers,
@@ -319,17 +298,18 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
 
     Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
     kinds, families, options, rules, host_rules, all_counted, requests, times = ruled
-    (_, _, _, _, joined, growing, may_be), (types, _, _, _, _, _, sizes, mixes, begins, largest) = joins, offered
+    types, _, _, _, _, _, sizes, mixes, begins, largest = offered
     spare = limits[1]
     counts, lasting, present = topology[0], topology[1], topology[2]
     nowhere, domains = np.empty(0, dtype=np.int64), lasting.shape[1]
+    opened = np.empty(MOST_OPTIONS, dtype=np.int64)
     while job < len(jobs):
         if jobs[job, KIND] < 0:
             return job, BY_ITSELF
         kind, following, left = kinds[jobs[job, KIND]], kinds[jobs[job, KIND] + 1], jobs[job, CHUNKS]
         if at[PLANNED] + left > nodes[1].shape[1] or at[LOGGED] + 2 * left > len(log):
             return job, MORE_ROWS
-        if at[SIZES] + MOST_OPTIONS > len(sizes) or at[JOININGS] + MOST_OPTIONS > len(joined):
+        if at[SIZES] + MOST_OPTIONS > len(sizes):
             return job, MORE_ROWS
         chunk = (requests[jobs[job, REQUEST]], jobs[job, PART], jobs[job, COUNTED_PART])
         own = rules[kind[LABEL_RULES] : following[LABEL_RULES]]
@@ -369,26 +349,23 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
             if distribute(own, choices, here, there, np.full(len(choices), PLENTY), left, shares) < left:
                 return job, BY_ITSELF
         for step in range(steps):
-            first, chosen, known = -1, 0, 0
+            number = 0
             if kind[SHARED]:
-                first, chosen, known, left = step, 1 << step, 1 << order[step], shares[step]
+                opened[0], number, left = choices[step, COMPATIBILITY], 1, shares[step]
             else:
                 for option in range(len(choices)):
-                    is_open = kind[BY_PRICE] != ONLY_CHEAPEST or first < 0
+                    is_open = kind[BY_PRICE] != ONLY_CHEAPEST or number == 0
                     if is_open and load_of(own, here, there, choices[option], choices[option, MAKEABLE]) >= 0:
-                        first, chosen = option if first < 0 else first, chosen | (1 << option)
-                        known |= 1 << order[option]
-                if first < 0:
+                        opened[number] = choices[option, COMPATIBILITY]
+                        number += 1
+                if number == 0:
                     return job, BY_ITSELF
-                if kind[BY_PRICE] == CHEAPEST_FIRST:
-                    known = 0
             if left == 0:
                 continue
-            together = joining_row(kind[FAMILY], known, chosen, choices, joins, at)
-            compatibility = choices[first, COMPATIBILITY]
+            compatibility = opened[0]
             size = size_row(nodes[5], chunk[0], kind[MOST], compatibility, jobs[job, REQUEST], offered, at)
             caps = hosts, base, on_hosts, nowhere
-            ways = joined[together], growing[together], may_be[together]
+            ways = opened[:number], joins, bought, grows
             left = join_planned(nodes, chunk, caps, limits, ways, mixes[size, COSTS], account, job, left)
             if left > 0 and begins[size] == len(types):
                 return job, BY_ITSELF
