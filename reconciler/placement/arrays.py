@@ -113,9 +113,8 @@ CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Flags, Flag
 """key, first, width, view, included, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains,
 where its domains begin in `counts`, how many there are, and its row of `included`. included: views × nodes, which nodes count.
 present, counts: by domain, whether a node that counts is in it, and how many pods. totals: by counter, how many pods in all."""
-RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
-"""kinds, families, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). families: where
-the options of each begin. times: to write to."""
+RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
+"""kinds, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). times: to write to."""
 WayArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Flags]
 """options, joins, bought, grows: which planned nodes chunks may join. options: the compatibilities of their domains, in the order in which
 these are preferred. joins: compatibilities × templates, the template of a node once it has such chunks, -1 where they are not allowed.
@@ -126,9 +125,9 @@ OfferArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numb
 of the heaviest pools, and the pool of each. prices, costs: compatibilities × types. empty: compatibilities × pools, the template of a new
 node, -1 where Python has not made it yet. size_of: requests × compatibilities, the row of `sizes`, `mixes` and `begins`. begins:
 where the useful types begin. largest: by pool, the most of each limited resource that a node of it may take."""
-TopologyArrays: TypeAlias = tuple[Numbers, Flags, Numbers, Numbers, Numbers]
-"""counts, lasting, present, domain_of, seen. counts: counters on labels × domains. lasting: whether an existing node is there, or expected.
-present: how many planned nodes are there, or could be. domain_of: counters × templates, where chunks on its nodes count; -1 for nowhere.
-seen: counters on labels × templates × domains, whether its nodes are there, or could be."""
+TopologyArrays: TypeAlias = tuple[Numbers, Flags, Numbers, Numbers, Flags]
+"""counts, lasting, planned, domain_of, seen. counts: counters on labels × domains. lasting: whether an existing node is there, or expected.
+planned: by template, how many planned nodes have it. domain_of: counters × templates, where chunks on its nodes count; -1 for nowhere.
+seen: counters on labels × templates × domains, whether its nodes are there, or could be. lasting and seen hold for counters of spread alone."""
 AccountArrays: TypeAlias = tuple[TopologyArrays, Numbers, Numbers, int, LimitArrays, Numbers, Numbers]
 """topology, counted, hosts, base, limits, log, at: where the walk writes what came where. counted: rows of those of this batch."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
-from reconciler.placement.batches import Batch, Needs
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
 from reconciler.placement.engine.fill import Task, has_room, rule_caps
@@ -73,10 +73,6 @@ class BatchWalk:
         self._host_rules: _Rows = []
         self._counted: _Rows = []
         self._by_minimum: dict[int, TopologyRule] = {}
-        self._families: dict[tuple[int, ...], int] = {}
-        self._members: list[tuple[Needs, Sequence[Combination]]] = []
-        """By family: its options, and needs that stand for all that have them."""
-        self._begins: list[int] = []
         self._options: _Rows = []
         self._compatibilities: dict[tuple[Compatibility, int], int] = {}
         """With the most chunks that an empty node takes, whatever its size."""
@@ -126,9 +122,12 @@ class BatchWalk:
         if constraints.host_affinity or not needs.relaxations or not 0 < len(combinations) <= MOST_OPTIONS:
             return _NOBODY
         caps = rule_caps(state, Task(batch, (combinations[0].where,), constraints, bare=True, single=False))
-        spans = [len(self._rules), len(self._host_rules), len(self._counted)]
-        family = self._family(needs, combinations, caps.on_empty)
-        self._kind_rows.append([family, caps.on_empty, int(constraints.shared), by_price, *spans])
+        spans = [len(self._options), len(self._rules), len(self._host_rules), len(self._counted)]
+        self._kind_rows.append([caps.on_empty, int(constraints.shared), by_price, *spans])
+        for item in combinations:
+            compatibility = state.compatibilities.get(needs, needs.relaxations[0], item.where), caps.on_empty
+            number = self._compatibilities.setdefault(compatibility, len(self._compatibilities))
+            self._options.append(option_row(state.topology, item, number))
         self._rules += [rule_row(state.topology, rule) for rule in constraints.on_labels]
         self._host_rules += caps.rules.T.tolist()
         numbers = state.topology.counts_of(needs)
@@ -139,27 +138,13 @@ class BatchWalk:
         self._by_minimum |= {rule.counter: rule for rule in constraints.on_labels if rule.by_minimum}
         return len(self._kind_rows) - 1
 
-    def _family(self, needs: Needs, combinations: Sequence[Combination], most: int) -> int:
-        shape, relaxation, topology = needs.shape, needs.relaxations[0], self._state.topology
-        key = (id(relaxation), id(shape.tolerations), id(shape.own_taint), id(combinations), most)
-        if key not in self._families:
-            self._families[key] = len(self._members)
-            self._members.append((needs, combinations))
-            self._begins.append(len(self._options))
-            for item in combinations:
-                compatibility = self._state.compatibilities.get(needs, relaxation, item.where)
-                number = self._compatibilities.setdefault((compatibility, most), len(self._compatibilities))
-                self._options.append(option_row(topology, item, number))
-        return self._families[key]
-
     def _make_tables(self) -> None:
         """After the batches have said what they need."""
         state = self._state
-        last = [0, 0, 0, 0, len(self._rules), len(self._host_rules), len(self._counted)]
+        last = [0, 0, 0, len(self._options), len(self._rules), len(self._host_rules), len(self._counted)]
         compatibilities = [item for item, _ in self._compatibilities]
         self._ruled: RuleArrays = (
             _table([*self._kind_rows, last], 7),
-            np.array([*self._begins, len(self._options)], dtype=np.int64),
             _table(self._options, 2 + len(state.topology.numbers)),
             _table(self._rules, 7),
             _table(self._host_rules, 3),
@@ -180,7 +165,7 @@ class BatchWalk:
             for domain in topology.existing_domains(rule)
         ]
         self._lasting: Flags = np.zeros((len(topology.labels.table), 0), dtype=np.bool_)
-        self._seen: Numbers = np.zeros((len(topology.labels.table), 0, 0), dtype=np.int64)
+        self._seen: Flags = np.zeros((len(topology.labels.table), 0, 0), dtype=np.bool_)
         self._widen()
         for row, column in there:
             self._lasting[row, column] = True
@@ -211,8 +196,7 @@ class BatchWalk:
             if not self._usable:
                 return job
             at[PLANNED], at[LOGGED] = planned.count, 0
-            number = np.bincount(planned.template[: planned.count], minlength=self._templates)
-            present = np.einsum("ctd,t->cd", self._seen, number)
+            nodes = np.bincount(planned.template[: planned.count], minlength=self._templates)
             grows = np.isin(state.templates.spans[POOL], state.weights[0])[: self._templates]
             joins, pool_of = (self._joins, self._bought, grows), state.templates.pool_of[self._types]
             offered: OfferArrays = (
@@ -228,7 +212,7 @@ class BatchWalk:
                 state.running_limits.largest,
             )
             counts = state.topology.labels.table
-            topology: TopologyArrays = (counts, self._lasting, present, state.domain_columns(), self._seen)
+            topology: TopologyArrays = (counts, self._lasting, nodes, state.domain_columns(), self._seen)
             before = planned.type[: planned.count].copy()
             hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
             stopped = state.kernel.walk(
@@ -279,7 +263,7 @@ class BatchWalk:
             for domain in template.domains(rule.key, topology.counters[rule.counter].counted.inclusion)
         ]
         self._widen()
-        seen = np.zeros((len(self._lasting), len(fresh), self._lasting.shape[1]), dtype=np.int64)
+        seen = np.zeros((len(self._lasting), len(fresh), self._lasting.shape[1]), dtype=np.bool_)
         for row, place, column in there:
-            seen[row, place, column] = 1
+            seen[row, place, column] = True
         self._seen = np.concatenate([self._seen, seen], axis=1)

@@ -50,8 +50,8 @@ MOST_OPTIONS = 8
 """Chunks with more domains to choose from are placed batch by batch."""
 KIND, REQUEST, CHUNKS, PART, COUNTED_PART = range(5)
 """Columns of `jobs`: row of `kinds`, row of `requests`, how many chunks, and the parts of loads, as `Batch` has them."""
-FAMILY, MOST, SHARED, BY_PRICE, LABEL_RULES, HOST_RULES, COUNTED = range(7)
-"""Columns of `kinds`. FAMILY: row of `families`. MOST: how many of them an empty node takes at most. SHARED: whether
+MOST, SHARED, BY_PRICE, OPTIONS, LABEL_RULES, HOST_RULES, COUNTED = range(7)
+"""Columns of `kinds`. MOST: how many of them an empty node takes at most. SHARED: whether
 one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …).  The others: where its rows of these tables begin; they
 end where the next kind's begin."""
 NO, ONLY_CHEAPEST, CHEAPEST_FIRST = range(3)
@@ -153,9 +153,8 @@ def place_on(
     now: int,
     wanted: int,
 ) -> None:
-    """Adds chunks to a node, which has the template `now` from then on, logs that, and counts it. Where that is another template than before,
-    its domains are counted too. wanted: see `add`."""
-    (counts, _, present, domain_of, seen), counted, hosts, base, (capacities, spare, _), log, at = account
+    """Adds chunks to a node, which has the template `now` from then on, logs that, and counts it. wanted: see `add`."""
+    (counts, _, there, domain_of, _), counted, hosts, base, (capacities, spare, _), log, at = account
     marks, row = nodes[1], at[LOGGED]
     was, position, before = marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node]
     add(nodes, chunk, node, amount, now, wanted)
@@ -168,12 +167,9 @@ def place_on(
             hosts[counted[each, ROW_OF], base + node] += amount
         elif domain >= 0:
             counts[counted[each, ROW_OF], domain] += amount
-    if was != now:
-        for counter in range(seen.shape[0]):
-            for domain in range(seen.shape[2]):
-                present[counter, domain] += seen[counter, now, domain]
-                if was >= 0:
-                    present[counter, domain] -= seen[counter, was, domain]
+    there[now] += 1
+    if was >= 0:
+        there[was] -= 1
     for column in range(capacities.shape[1]):
         instead_of = capacities[before, column] if was >= 0 else 0
         spare[nodes[3][POOL, now], column] -= capacities[marks[TYPE, node], column] - instead_of
@@ -297,10 +293,10 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     has them (see `engine/journal.py`), with the number of the job as the batch.
 
     Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
-    kinds, families, options, rules, host_rules, all_counted, requests, times = ruled
+    kinds, options, rules, host_rules, all_counted, requests, times = ruled
     types, _, _, _, _, _, sizes, mixes, begins, largest = offered
     spare = limits[1]
-    counts, lasting, present = topology[0], topology[1], topology[2]
+    counts, lasting, planned, _, seen = topology
     nowhere, domains = np.empty(0, dtype=np.int64), lasting.shape[1]
     opened = np.empty(MOST_OPTIONS, dtype=np.int64)
     while job < len(jobs):
@@ -313,7 +309,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
             return job, MORE_ROWS
         chunk = (requests[jobs[job, REQUEST]], jobs[job, PART], jobs[job, COUNTED_PART])
         own = rules[kind[LABEL_RULES] : following[LABEL_RULES]]
-        choices = options[families[kind[FAMILY]] : families[kind[FAMILY] + 1]]
+        choices = options[kind[OPTIONS] : following[OPTIONS]]
         account = topology, all_counted[kind[COUNTED] : following[COUNTED]], hosts, base, limits, log, at
         for pool in range(len(spare)):
             for column in range(spare.shape[1]):
@@ -327,8 +323,11 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
             row, total = own[rule, COUNTER], 0
             for domain in range(domains):
                 here[rule, domain] = counts[row, domain]
-                there[rule, domain] = lasting[row, domain] or present[row, domain] > 0
+                there[rule, domain] = lasting[row, domain]
                 total += counts[row, domain]
+            for template in range(len(planned) if own[rule, SKEW] > 0 else 0):
+                for domain in range(domains if planned[template] > 0 else 0):
+                    there[rule, domain] |= seen[row, template, domain]
             if own[rule, CODE] == AFFINITY and total == 0:
                 return job, BY_ITSELF
         shares, steps = np.zeros(len(choices), dtype=np.int64), 1
