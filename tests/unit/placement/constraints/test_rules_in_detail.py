@@ -24,7 +24,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
-from tests.unit.placement.worlds import World
+from tests.unit.placement.worlds import World, placed_with
 
 WEB = LabelSelector((("app", "web"),))
 DEDICATED = Taint("dedicated", "batch", "NoSchedule")
@@ -190,11 +190,7 @@ def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
     demands = (replace(demand("a"), groups=tuple(in_vain), whole=True), demand("b", pod_shape=database, count=1))
     pools = (node_pool("free"), node_pool("limited", limits={"cpu": "4"}))
     types = (instance_type("small", cpu="2", price=0.1), instance_type("large", cpu="8", price=0.4))
-    with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", kernel.plain),
-    ):
-        placement = place(Problem(ClusterView(), pools, types, demands))
+    placement = placed_with(kernel.plain(), World(ClusterView(), pools, types, demands))
 
     assert [node.node_pool for node in placement.planned] == ["free"]
 

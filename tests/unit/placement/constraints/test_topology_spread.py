@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 
@@ -19,7 +18,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
-from tests.unit.placement.worlds import World, carried_out
+from tests.unit.placement.worlds import World, carried_out, placed_with
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 TYPES = (
@@ -75,12 +74,9 @@ def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: 
     """A node yet to come would be the emptiest; where none can come, those that are planned are."""
     asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(3)])
 
-    with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
-    ):
-        first = placed(asked)
+    first = placed_with(loops, asked)
 
+    assert asked.broken_rules(first) == ()
     assert (missing(first), held(first)) == ({}, [2, 3, 3])
     assert (again(asked, first).planned, held(again(asked, first))) == ((), [2, 3, 3])
 
