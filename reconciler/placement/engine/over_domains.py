@@ -58,19 +58,15 @@ class Shares:
             topology.labels.table[row[COUNTER], :width].tolist() for row, width in zip(self._rules, widths, strict=True)
         ]
 
-    def open_now(self) -> list[Combination]:
-        """Where a chunk may go now, with no new node."""
-        return self._open(self._there if self._opening else self._with_new({}), joins=self._opening)
+    def allowed(self, closed: Mapping[Combination, int] | None = None) -> list[Combination]:
+        """Where one more chunk may go, assuming a node everywhere that one can be made. closed: where none can be made, each with 0.
 
-    def allowed(self, closed: Mapping[Combination, int]) -> list[Combination]:
-        """Where one more chunk may go, assuming a node everywhere that one can be made. closed: where none can be made, each with 0."""
-        return self._open(self._with_new(closed), joins=False)
-
-    def _open(self, there: list[list[bool]], *, joins: bool) -> list[Combination]:
-        rows = zip(self._combinations, self._options, strict=True)
+        Without it, where a chunk may go as things are: a node that is made for it is in its own domain only."""
+        joins = self._opening and closed is None
+        there = self._there if joins else self._with_new(closed or {})
         return [
             item
-            for item, option in rows
+            for item, option in zip(self._combinations, self._options, strict=True)
             if load_of(self._rules, self._counts, there, option, option[MAKEABLE] if joins else 0) >= 0
         ]
 
@@ -211,7 +207,7 @@ class OverDomains:
         Where new nodes cost the same in all domains, chunks join planned nodes of any of them before a new one is made. Otherwise
         chunks with rules leave the room in dearer domains to those that have to go there. Pods without rules come after these, and
         join whatever is left. Where a limit may leave others nothing else, all chunks keep to one domain after the other."""
-        allowed = self._shares(rules, combinations).open_now() if rules else combinations
+        allowed = self._shares(rules, combinations).allowed() if rules else combinations
         wheres = [item.where for item in allowed]
         if not self.opening:
             return self.fill(wheres, count, False) if wheres else 0

@@ -51,35 +51,6 @@ def stays_of(state: State) -> Stays:
     return stays
 
 
-def stays_for(stays: Stays, batch: Batch) -> int:
-    """How many chunks of a batch were placed before."""
-    return 0 if batch.pods else sum(count for _, count in stays.get(stay_key(batch), []))
-
-
-def stay_key(batch: Batch) -> tuple[str, int]:
-    """The batch's key in `Stays`."""
-    member = batch.members[0]
-    return str(member.demand), member.group
-
-
-def retain_batch(state: State, batch: Batch, constraints: ConstraintSet, stays: Stays, *, loosely: bool = False) -> int:
-    """Places chunks where the batch's demand had them; returns how many.
-
-    If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
-    judged here, since the caller judges it for all batches.
-    """
-    if loosely:
-        on_hosts = tuple(rule for rule in constraints.on_hosts if not rule.by_minimum)
-        constraints = copy(constraints)
-        constraints.spread, constraints.host_spread, constraints.on_hosts = (), (), on_hosts
-    held = stays.get(stay_key(batch), [])
-    if batch.pods or not held:
-        return 0
-    if _bootstrapping(state, constraints.rules):  # the first chunk binds all others to its domain
-        held = sorted(held, key=lambda place: -place[1])
-    return _stay_on(state, batch, constraints, held)
-
-
 def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
     """Places on each bin as many chunks as it held, in this order; returns how many. 0 where that would break a spread rule."""
     rules = constraints.rules
@@ -149,7 +120,7 @@ class Retention:
         """How many chunks of each batch stay, if all can and none is new. Otherwise the answer is empty and nothing is placed.
 
         So chunks of a higher priority can stay beside chunks of a lower one that they have affinity to."""
-        if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
+        if not self._stays or any(self._known(item) < item.count for item in batches):
             return {}
         saved = self._state.save()
         stayed = self._together(batches, ())
@@ -182,7 +153,7 @@ class Retention:
         orders are tried. Spread is judged for all together where not all can stay batch by batch."""
         saved = self._state.save()
         stayed = self._in_order(rank, moving)
-        known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
+        known = {item.number: min(item.count, self._known(item)) for item in rank}
         held = [item for item in rank if known[item.number]]
         if any(stayed[item.number] < known[item.number] and self._state.constraints(item).spread for item in held):
             self._state.roll_back(saved)
@@ -212,7 +183,7 @@ class Retention:
         """
         if not self._broken():
             return True
-        lower = [item for item in self._batches if item.rank > rank[-1].rank and stays_for(self._stays, item)]
+        lower = [item for item in self._batches if item.rank > rank[-1].rank and self._known(item)]
         if not lower or self._state.topology.expected:
             return False
         saved = self._state.save()
@@ -232,5 +203,27 @@ class Retention:
         return stayed
 
     def one(self, batch: Batch, *, loosely: bool = False) -> int:
-        constraints = self._state.constraints(batch)
-        return retain_batch(self._state, batch, constraints, self._stays, loosely=loosely)
+        """Places chunks where the batch's demand had them; returns how many.
+
+        If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
+        judged here, since the caller judges it for all batches.
+        """
+        constraints, held = self._state.constraints(batch), self._held(batch)
+        if not held:
+            return 0
+        if loosely:
+            on_hosts = tuple(rule for rule in constraints.on_hosts if not rule.by_minimum)
+            constraints = copy(constraints)
+            constraints.spread, constraints.host_spread, constraints.on_hosts = (), (), on_hosts
+        if _bootstrapping(self._state, constraints.rules):  # the first chunk binds all others to its domain
+            held = sorted(held, key=lambda place: -place[1])
+        return _stay_on(self._state, batch, constraints, held)
+
+    def _held(self, batch: Batch) -> Held:
+        """The bins that held its chunks. A batch that is not of pods is one group of one demand."""
+        member = batch.members[0]
+        return [] if batch.pods else self._stays.get((str(member.demand), member.group), [])
+
+    def _known(self, batch: Batch) -> int:
+        """How many chunks of the batch were placed before."""
+        return sum(count for _, count in self._held(batch))
