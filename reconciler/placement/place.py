@@ -82,17 +82,6 @@ class Offer:
     largest: Resources
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """What all NodeClaims of a node template have in common. asked: the requirements of pool and chunks. labels: one value for each
-    that the pool requires and the catalog does not decide.
-    said: labels of the NodeClaim, which need no requirement."""
-
-    asked: Requirements
-    labels: dict[str, str]
-    said: frozenset[str]
-
-
 class Offerer:
     """Makes the planned nodes of one placement. What nodes have in common is computed once. most_types: how many types a node may
     list."""
@@ -105,7 +94,6 @@ class Offerer:
         self._position: list[int] = planned.position[: planned.count].tolist()
         self._type: list[int] = planned.type[: planned.count].tolist()
         self._used: list[list[int]] = planned.used[: planned.count].tolist()
-        self._words: dict[int, _Words] = {}
         self._known: dict[tuple[object, ...], Offer] = {}
         self._holding: dict[int, list[bytes]] = {}
         """By pool, which of its types hold the chunks of each planned node."""
@@ -149,7 +137,7 @@ class Offerer:
 
     def _made(self, index: int, template: NodeTemplate, allowed: Mask | None) -> Offer:
         """allowed: the types within the pool's limits, None for all. More than the most types are listed only if minValues needs more."""
-        planned, offers, words = self._state.planned, template.offers, self._words_of(template)
+        planned, offers, labels = self._state.planned, template.offers, _labels_of(template)
         primary = planned.primary(index)
         own = int(offers.offerings.types_of[primary])
         best: tuple[Place, list[int], Mask] | None = None
@@ -180,9 +168,9 @@ class Offerer:
             capacity_types=capacity_types,
             price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
             requests=Resources(),
-            requirements=_requirements(words, decided),
+            requirements=_requirements(template, labels, decided),
             holdings=(),
-            labels=tuple(sorted(words.labels.items())),
+            labels=tuple(sorted(labels.items())),
             price_known=priced,
             taints=template.taints,
         )
@@ -192,20 +180,6 @@ class Offerer:
             daemons=tuple(offers.daemon_load[instance_types].max(axis=0).tolist()),
             largest=NOTHING if allowed is None else largest_of(offers, (held, *instance_types)),
         )
-
-    def _words_of(self, template: NodeTemplate) -> _Words:
-        words = self._words.get(template.number)
-        if words is None:
-            pool = template.offers.pool
-            asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
-            fixed = {*dict(pool.template.labels), HOSTNAME_LABEL}
-            required = {stable_label(item.key) for item in pool.template.requirements} - fixed
-            examples = {key: values.example() for key, values in template.own.entries if key in required}
-            labels = {key: value for key, value in examples.items() if value is not None}
-            said = {*fixed, node_class_label(pool)}
-            words = _Words(asked.both(template.wanted), labels, frozenset(said - labels.keys()))
-            self._words[template.number] = words
-        return words
 
     def _types_holding(self, pool: int) -> list[bytes]:
         if pool not in self._holding:
@@ -218,17 +192,34 @@ class Offerer:
         return self._holding[pool]
 
 
-def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:
+def _fixed_labels(template: NodeTemplate) -> set[str]:
+    """Labels whose values NodeClaims of the template do not choose."""
+    return {*dict(template.offers.pool.template.labels), HOSTNAME_LABEL}
+
+
+def _labels_of(template: NodeTemplate) -> dict[str, str]:
+    """One value for each label that the pool requires and the catalog does not decide."""
+    required = {stable_label(item.key) for item in template.offers.pool.template.requirements}
+    chosen = required - _fixed_labels(template)
+    examples = {key: values.example() for key, values in template.own.entries if key in chosen}
+    return {key: value for key, value in examples.items() if value is not None}
+
+
+def _requirements(
+    template: NodeTemplate, labels: Mapping[str, str], decided: Mapping[str, Values]
+) -> tuple[Requirement, ...]:
     """The requirements of pool and chunks, narrowed to what was decided, sorted by label. A requirement that a label of the NodeClaim
     already expresses is left out."""
-    settled = {**decided, **{key: one_of(value) for key, value in words.labels.items()}}
-    capacity_types = words.asked.get(CAPACITY_TYPE_LABEL)
-    listed = decided[CAPACITY_TYPE_LABEL]
-    asked = words.asked
-    if capacity_types is not None and (capacity_types.min_values or 0) > len(listed.names):
+    pool = template.offers.pool
+    asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
+    asked = asked.both(template.wanted)
+    capacity_types = asked.get(CAPACITY_TYPE_LABEL)
+    if capacity_types is not None and (capacity_types.min_values or 0) > len(decided[CAPACITY_TYPE_LABEL].names):
         # Reserved capacity counted for minValues, but has NodeClaims of its own. The API server refuses fewer values than minValues.
         asked = asked.without(frozenset({CAPACITY_TYPE_LABEL}))
-    merged = asked.both(Requirements(tuple(sorted(settled.items())))).without(frozenset(words.said - decided.keys()))
+    settled = {**decided, **{key: one_of(value) for key, value in labels.items()}}
+    said = {*_fixed_labels(template), node_class_label(pool)} - settled.keys()
+    merged = asked.both(Requirements(tuple(sorted(settled.items())))).without(frozenset(said))
     return tuple(requirement for key, values in merged.entries for requirement in values.requirements(key))
 
 
