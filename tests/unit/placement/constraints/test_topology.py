@@ -49,24 +49,6 @@ def by_zone(placement: Placement, view: ClusterView = ClusterView()) -> dict[str
     return dict(found)
 
 
-def test_spreads_over_every_zone_that_nodes_can_be_made_in() -> None:
-    assert by_zone(placed(ClusterView(), demand(count=7, pod_shape=web(topology_spread=spread(ZONE_LABEL))))) == {
-        "zone-a": 3,
-        "zone-b": 2,
-        "zone-c": 2,
-    }
-
-
-def test_pods_that_run_count() -> None:
-    view = ClusterView(
-        nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=web()), pod("b", node="one", pod_shape=web()))
-    )
-
-    placement = placed(view, demand(count=4, pod_shape=web(topology_spread=spread(ZONE_LABEL))))
-
-    assert by_zone(placement, view) == {"zone-b": 2, "zone-c": 2}
-
-
 def test_a_pod_on_its_way_out_counts_no_more() -> None:
     going = replace(pod("a", node="one", pod_shape=web()), deleting=True)
     view = ClusterView(nodes=(node("one"),), pods=(going,))

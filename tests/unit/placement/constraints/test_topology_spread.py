@@ -41,12 +41,6 @@ def world(*demands: Demand, view: ClusterView = ClusterView(), pools: Sequence[N
     return World(view, tuple(pools), TYPES, demands)
 
 
-def placed(asked: World) -> Placement:
-    placement = asked.placed()
-    assert asked.broken_rules(placement) == ()
-    return placement
-
-
 def missing(placement: Placement) -> dict[str, int]:
     found: Counter[str] = Counter()
     for item in placement.unplaced:
@@ -62,7 +56,7 @@ def held(placement: Placement, name: str = "web") -> list[int]:
 
 
 def again(asked: World, first: Placement) -> Placement:
-    return placed(carried_out(asked, first))
+    return carried_out(asked, first).placed_rightly()
 
 
 def limited(nodes: int, name: str = "general", **others: object) -> NodePool:
@@ -84,19 +78,21 @@ def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: 
 def test_nodes_hold_no_more_than_max_skew_while_another_can_be_made() -> None:
     asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(8)])
 
-    assert held(placed(asked)) == [1] * 8
+    assert held(asked.placed_rightly()) == [1] * 8
 
 
 def test_too_few_nodes_for_min_domains_hold_max_skew_each() -> None:
     constraint = over(HOSTNAME_LABEL, min_domains=4)
-    first = placed(world(demand(count=8, pod_shape=web("500m", constraint)), pools=[limited(3)]))
+    first = world(demand(count=8, pod_shape=web("500m", constraint)), pools=[limited(3)]).placed_rightly()
 
     assert (missing(first), held(first)) == ({"web": 5}, [1, 1, 1])
 
 
 def test_a_node_that_holds_no_more_holds_back_the_others() -> None:
     view = ClusterView(nodes=(node("tight", cpu="900m", memory="1Gi"),))
-    first = placed(world(demand(count=9, pod_shape=web("500m", over(HOSTNAME_LABEL))), view=view, pools=[limited(3)]))
+    first = world(
+        demand(count=9, pod_shape=web("500m", over(HOSTNAME_LABEL))), view=view, pools=[limited(3)]
+    ).placed_rightly()
 
     assert (missing(first), held(first)) == ({"web": 4}, [1, 2, 2])
 
@@ -104,7 +100,7 @@ def test_a_node_that_holds_no_more_holds_back_the_others() -> None:
 def test_a_demand_that_is_all_or_nothing_comes_with_more_than_max_skew_on_each_node() -> None:
     whole = replace(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), whole=True)
 
-    assert held(placed(world(whole, pools=[limited(3)]))) == [2, 3, 3]
+    assert held(world(whole, pools=[limited(3)]).placed_rightly()) == [2, 3, 3]
 
 
 def test_over_zones_and_hosts_together() -> None:
@@ -118,7 +114,7 @@ def test_over_zones_and_hosts_together() -> None:
         pools=[limited(2)],
     )
 
-    assert held(placed(asked)) == [2, 3]
+    assert held(asked.placed_rightly()) == [2, 3]
 
 
 def test_others_that_come_later_may_let_more_come() -> None:
@@ -128,8 +124,8 @@ def test_others_that_come_later_may_let_more_come() -> None:
     later = demand("b", count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-c"}))
     view = ClusterView(nodes=nodes)
 
-    assert missing(placed(world(spread_out, view=view, pools=()))) == {"a": 10}
-    together = placed(world(spread_out, later, view=view, pools=()))
+    assert missing(world(spread_out, view=view, pools=()).placed_rightly()) == {"a": 10}
+    together = world(spread_out, later, view=view, pools=()).placed_rightly()
     assert (missing(together), held(together, "a")) == ({"a": 8}, [2, 2])
 
 
@@ -141,7 +137,7 @@ def test_a_node_that_others_bring_is_empty_only_until_they_come() -> None:
     team = node_pool("team", limits={"cpu": "4"}, requirements=(Requirement("team", Operator.IN, ("red",)),))
     asked = world(spread_out, small, view=ClusterView(nodes=nodes), pools=[team])
 
-    first = placed(asked)
+    first = asked.placed_rightly()
 
     assert (missing(first), held(first, "a"), len(first.planned)) == ({"a": 6}, [2, 2], 1)
     assert missing(again(asked, first)) == {"a": 6}
@@ -150,7 +146,9 @@ def test_a_node_that_others_bring_is_empty_only_until_they_come() -> None:
 def test_a_zone_that_found_no_room_is_asked_again_once_another_takes_less() -> None:
     """With two nodes for three zones and minDomains 3 each zone may hold one chunk: not both nodes in the first zone, and then one
     chunk."""
-    first = placed(world(demand(count=12, pod_shape=web("5", over(ZONE_LABEL, min_domains=3))), pools=[limited(2)]))
+    first = world(
+        demand(count=12, pod_shape=web("5", over(ZONE_LABEL, min_domains=3))), pools=[limited(2)]
+    ).placed_rightly()
 
     assert (missing(first), [item.zones for item in first.planned]) == ({"web": 10}, [("zone-a",), ("zone-b",)])
 
@@ -162,11 +160,11 @@ def test_what_counts_and_came_later_makes_nobody_leave() -> None:
     in_vain = demand("g", count=1, pod_shape=shape("100"))
     nodes = tuple(node(f"node-{zone}", zone=zone) for zone in ZONES)
     alone = world(spread_out, view=ClusterView(nodes=nodes), pools=())
-    with_first = carried_out(alone, placed(alone))
+    with_first = carried_out(alone, alone.placed_rightly())
     asked = replace(with_first, demands=(replace(spread_out, priority=5), *others, in_vain))
-    with_all = replace(carried_out(asked, placed(asked)), demands=(spread_out, *others, in_vain))
+    with_all = replace(carried_out(asked, asked.placed_rightly()), demands=(spread_out, *others, in_vain))
 
-    there = placed(with_all)
+    there = with_all.placed_rightly()
 
     assert (missing(there), held(there, "b")) == ({"g": 1}, [1, 1, 1])
 
@@ -178,7 +176,7 @@ def test_chunks_stay_beside_what_counts_and_is_of_a_lower_priority() -> None:
     others = demand("b", count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-b"}))
     asked = world(spread_out, others, view=ClusterView(nodes=nodes), pools=())
 
-    first = placed(asked)
+    first = asked.placed_rightly()
 
     assert (missing(first), held(first, "a")) == ({"a": 10}, [2])
     assert again(asked, first) == first
@@ -189,7 +187,7 @@ def test_a_node_claim_is_looked_at_whatever_it_comes_up_as() -> None:
     other = demand("a", count=1, pod_shape=shape("1500m", labels={"app": "other"}), priority=5)
     both = (over(CAPACITY_TYPE_LABEL, 5), over(HOSTNAME_LABEL))
     asked = world(other, pools=[limited(1), limited(1, "second", weight=-1)])
-    on_its_way = carried_out(asked, placed(asked))
+    on_its_way = carried_out(asked, asked.placed_rightly())
     assert any(
         need.key == CAPACITY_TYPE_LABEL and len(need.values) == 2
         for claim in on_its_way.view.node_claims
@@ -197,7 +195,7 @@ def test_a_node_claim_is_looked_at_whatever_it_comes_up_as() -> None:
     )
     asked = replace(on_its_way, demands=(other, demand("b", count=4, pod_shape=web("1", *both))))
 
-    assert held(placed(asked), "b") == [1]
+    assert held(asked.placed_rightly(), "b") == [1]
 
 
 def test_a_node_that_may_come_to_be_out_of_sight_is_no_domain_to_rely_on() -> None:
@@ -207,7 +205,7 @@ def test_a_node_that_may_come_to_be_out_of_sight_is_no_domain_to_rely_on() -> No
     constraint = over(HOSTNAME_LABEL, min_domains=3)
     asked = world(others, demand("b", count=4, pod_shape=web("1500m", constraint, team="red")), pools=[pool])
 
-    first = placed(asked)
+    first = asked.placed_rightly()
 
     assert (missing(first), held(first, "b")) == ({"b": 2}, [1, 1])
     assert missing(again(asked, first)) == {"b": 2}
@@ -216,7 +214,7 @@ def test_a_node_that_may_come_to_be_out_of_sight_is_no_domain_to_rely_on() -> No
 def test_what_is_still_refused_is_refused_for_what_is_so_in_the_end() -> None:
     asked = world(demand(count=20, pod_shape=web("1", over(HOSTNAME_LABEL))), pools=[limited(2)])
 
-    first = placed(asked)
+    first = asked.placed_rightly()
 
     assert held(first) == [7, 7]
     assert [reason.example for reason in first.unplaced[0].reasons] == ["NodePool general is at its nodes limit of 2"]
@@ -228,7 +226,7 @@ def test_groups_of_one_demand_count_for_each_other() -> None:
     groups = (ChunkGroup(web("1500m", over(HOSTNAME_LABEL)), 3), ChunkGroup(web("100m", over(HOSTNAME_LABEL)), 5))
     asked = world(replace(demand(), groups=groups, desired=8), pools=[limited(2)])
 
-    assert held(placed(asked)) == [4, 4]
+    assert held(asked.placed_rightly()) == [4, 4]
 
 
 def test_few_chunks_too_share_the_last_node() -> None:
@@ -244,7 +242,7 @@ def test_few_chunks_too_share_the_last_node() -> None:
         pools=[limited(1)],
     )
 
-    assert held(placed(replace(asked, instance_types=sold)), "b") == [3]
+    assert held(replace(asked, instance_types=sold).placed_rightly(), "b") == [3]
 
 
 def test_an_empty_selector_counts_no_pods() -> None:

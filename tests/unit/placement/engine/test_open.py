@@ -39,15 +39,6 @@ def reasons(placement: Placement) -> list[str]:
     return [reason.example for item in placement.unplaced for reason in item.reasons]
 
 
-def test_takes_the_cheapest_mix_of_sizes() -> None:
-    placement = placed(demand(count=8))
-
-    assert [(item.instance_types[0], item.holdings[0].count) for item in placement.planned] == [
-        ("large", 7),
-        ("small", 1),
-    ]
-
-
 def test_asks_for_what_it_holds_and_for_daemons() -> None:
     agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
 
@@ -161,16 +152,6 @@ def test_chunks_that_want_different_values_do_not_share_a_node() -> None:
     )
 
     assert sorted(dict(item.labels)["team"] for item in placement.planned) == ["blue", "red"]
-
-
-def test_chunks_of_several_demands_share_a_node() -> None:
-    small = shape("500m", "1Gi")
-
-    placement = placed(demand("a", count=1, pod_shape=small), demand("b", count=2, pod_shape=small))
-
-    assert [item.holdings for item in placement.planned] == [
-        (Holding(buffer_ref("a"), 0, 1), Holding(buffer_ref("b"), 0, 2))
-    ]
 
 
 @pytest.mark.parametrize("change", [{"replicas": 1}, {"deleting": True}, {"ready": False}])
