@@ -126,8 +126,6 @@ class DomainPrices:
 
     def cheapest_first(self, combinations: Sequence[Combination], count: int) -> Sequence[Combination]:
         """Sorted by what new nodes for `count` chunks would cost there; equals keep their order."""
-        if not self.differ(combinations):
-            return combinations
         return sorted(combinations, key=lambda item: self.cost(item.where, count))
 
     def cost(self, where: Requirements, count: int) -> Cost:

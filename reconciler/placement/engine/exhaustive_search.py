@@ -18,12 +18,11 @@ from reconciler.placement.arrays import PLENTY, Fractions
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet
-from reconciler.placement.engine.domains import Combination, combinations_of, expect_planned
+from reconciler.placement.engine.domains import NOWHERE, Combination, DomainPrices, combinations_of, expect_planned
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.open import (
     empty_node,
     growable,
-    most_on_new,
     most_with_minimums,
     size_options_of,
 )
@@ -87,18 +86,9 @@ def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Co
     Taints, sizes or limits are in the way. The values are 0, the number of chunks that each takes."""
     if not constraints.spread or not constraints.keys:
         return {}
-    closed = {}
-    for item in combinations_of(state, batch, constraints.keys):
-        if item.makeable:
-            task = Task(batch, (item.where,), constraints, bare=True, single=False)
-            sizes = (
-                size_options_of(state, task, relaxation, pools)
-                for relaxation in batch.needs.relaxations
-                for pools in state.weights
-            )
-            if not any(options.chunks.any() for options in sizes):
-                closed[item] = 0
-    return closed
+    prices = DomainPrices(state, batch, constraints)
+    makeable = [item for item in combinations_of(state, batch, constraints.keys) if item.makeable]
+    return {item: 0 for item in makeable if prices.cost(item.where, 1) == NOWHERE}
 
 
 def _domains(
@@ -181,7 +171,7 @@ def _cheapest_of_pools(state: State, batch: Batch, options: SizeOptions) -> list
         if known is not None and known.extra <= price:
             continue
         template = empty_node(state, pool, options.compatibility)
-        if most_on_new(template, batch, 1):
+        if most_with_minimums(state, template, state.planned.count, batch, 1):
             number = state.base + state.planned.count
             cheapest[pool] = Destination(batch, number, price, template)
     return list(cheapest.values())

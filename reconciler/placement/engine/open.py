@@ -166,21 +166,13 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
         if state.limits.shortage(offers.pool.name, capacity) is not None:
             break
         template = empty_node(state, pool, options.compatibility)
-        held = most_on_new(template, task.batch, amount)
+        held = most_with_minimums(state, template, state.planned.count, task.batch, amount)
         if held:
             state.add_planned(task.batch, template, state.planned.count, held, instance_type)
             placed += held
         if held < amount:
             break
     return placed
-
-
-def most_on_new(template: NodeTemplate, batch: Batch, amount: int) -> int:
-    """The most chunks, up to `amount`, that an empty node may hold with enough types within the pool's limits for its
-    minValues."""
-    while amount and template.offers.minimums and template.least(batch.needs.request * amount) is None:
-        amount -= 1
-    return amount
 
 
 def empty_node(state: State, pool: int, compatibility: Compatibility) -> NodeTemplate:
@@ -304,9 +296,11 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
 
 
 def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: Batch, amount: int) -> int:
-    """The most chunks, up to `amount`, with which the pool's minValues still hold."""
-    if not template.offers.minimums:
-        return amount
-    while amount and template.least(state.planned.used_with(batch, index, amount)) is None:
+    """The most chunks, up to `amount`, that a planned node or the next new one may take with enough types for its pool's minValues."""
+    planned, request = state.planned, batch.needs.request
+    while amount and template.offers.minimums:
+        used = planned.used_with(batch, index, amount) if index < planned.count else request * amount
+        if template.least(used) is not None:
+            break
         amount -= 1
     return amount

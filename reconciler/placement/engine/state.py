@@ -133,7 +133,7 @@ class State:
             batch, index = self.batches[place], number - self.base
             self._count(batch, number, now, -count)
             if index >= 0:
-                before = self._charged(index)
+                before = self.charged(index)
                 self.planned.undo(batch, index, count, was, position)
                 self._charge(self.templates.list[now].pool, before, index if was >= 0 else None)
 
@@ -153,13 +153,11 @@ class State:
         return [JournalEntry(self.batches[place], number, count, now) for place, number, count, now in rows]
 
     def charged(self, index: int) -> Resources:
-        """The charge of a planned node against its pool's limits: its type, or the smallest list that meets minValues."""
-        planned = self.planned
-        return planned.of(index).charge(planned.used[index], int(planned.position[index]))
-
-    def _charged(self, index: int) -> Resources:
-        """The same; nothing where its pool has no limits."""
-        return self.charged(index) if self.planned.of(index).pool in self.limited else NOTHING
+        """The charge of a planned node against its pool's limits, if there are any: its type, or the smallest list that meets minValues."""
+        planned, template = self.planned, self.planned.of(index)
+        if template.pool not in self.limited:
+            return NOTHING
+        return template.charge(planned.used[index], int(planned.position[index]))
 
     def _charge(self, pool: int, before: Resources, index: int | None, *, nodes: int = 0) -> None:
         """Charges a pool for what a planned node is now, in place of what it was. index: None for a node that is no more."""
@@ -170,7 +168,7 @@ class State:
 
     def settle(self, index: int, template: NodeTemplate, position: int) -> None:
         """Gives a planned node another type, of this template."""
-        planned, before = self.planned, self._charged(index)
+        planned, before = self.planned, self.charged(index)
         was, at = int(planned.template[index]), int(planned.position[index])
         planned.settle(index, template.number, position)
         self._journal.add((0, self.base + index, 0, template.number, was, at))
@@ -208,7 +206,7 @@ class State:
         is_new = index == self.planned.count
         if is_new:
             self.allocate_planned(1)
-        before = NOTHING if is_new else self._charged(index)
+        before = NOTHING if is_new else self.charged(index)
         was, position = self.planned.add(batch, template, index, count, instance_type)
         if is_new:
             self.ports.open(self.base + index, template.offers.host_ports)
