@@ -224,7 +224,7 @@ class State:
 
         whole: so many rows are of batches that were placed as a whole; the others are taken back."""
         new, lists = rows[rows[:, WAS] < 0], self.templates.list
-        self.planned.recount(self.planned.count + len(new))
+        self.planned.count += len(new)
         for number, template in new[:, [BIN, NOW]].tolist():
             self.ports.open(number, lists[template].offers.host_ports)
         now = np.bincount(self.planned.type[: self.planned.count], minlength=len(self.templates.room))

@@ -35,7 +35,7 @@ class PlannedNodes:
     rows are numbered through all pools. All of these have shape (rows,).
 
     loads: what KeepEmpty chunks, KeepMinimum chunks and pending pods take, all of it together, and that without the pods; shape
-    (5, rows, resources). used: all of it together. worth, discounts: see `arrays.py`. census: by number of a template, how many nodes have it.
+    (5, rows, resources). used: all of it together. worth, discounts: see `arrays.py`.
     """
 
     def __init__(self, templates: NodeTemplates, worth: Fractions, kernel: Kernel) -> None:
@@ -44,11 +44,6 @@ class PlannedNodes:
         self.count = 0
         self._columns = len(worth)
         self.worth, self.discounts = worth, templates.discounts
-        self.census: dict[int, int] = {}
-        self.census_version = 0
-        """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
-        self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
-        """Cache of `domains`, with the version of the census that it holds for."""
         self._make_rows(_FIRST_ROWS)
 
     def _make_rows(self, rows: int) -> None:
@@ -80,22 +75,10 @@ class PlannedNodes:
         was, position = int(self.template[index]), int(self.position[index])
         self.kernel.add(self.arrays, batch.arrays, index, count, template.number, wanted)
         self.count += was < 0
-        if was != template.number:
-            self._census(template.number, was)
         return was, position
-
-    def recount(self, count: int) -> None:
-        """Records that there are so many nodes now, and counts anew how many have each template."""
-        self.count = count
-        numbers = np.bincount(self.template[:count]).tolist()
-        self.census = {number: there for number, there in enumerate(numbers) if there}
-        self.census_version += 1
 
     def undo(self, batch: Batch, index: int, count: int, was: int, position: int) -> None:
         """Takes away the chunks that came to a node last. was, position: what `add` returned for it."""
-        number = int(self.template[index])
-        if was != number:
-            self._census(was, number)
         if was < 0:
             self.count -= 1
             self.loads[:, index] = 0
@@ -106,8 +89,6 @@ class PlannedNodes:
 
     def settle(self, index: int, template: int, position: int) -> None:
         """Gives a node another type, of this template."""
-        if template != self.template[index]:
-            self._census(template, int(self.template[index]))
         set_type(self.arrays, index, template, int(self.templates.spans[START, template]) + position)
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
@@ -126,21 +107,11 @@ class PlannedNodes:
         self.marks[:, :rows], self.loads[:, :rows] = marks, loads
         return True
 
-    def _census(self, now: int, before: int) -> None:
-        """Counts a node under another template. A number below 0 stands for no node."""
-        census = self.census
-        if before >= 0:
-            census[before] -= 1
-            self.census_version += not census[before]
-        if now >= 0:
-            there = census.get(now, 0)
-            census[now] = there + 1
-            self.census_version += not there
-
     @property
     def present(self) -> list[int]:
         """Numbers of the templates that some node has."""
-        return [number for number, there in self.census.items() if there]
+        found: list[int] = np.flatnonzero(np.bincount(self.template[: self.count])).tolist()
+        return found
 
     def of(self, index: int) -> NodeTemplate:
         return self.templates.list[int(self.template[index])]
@@ -161,12 +132,8 @@ class PlannedNodes:
         """Domains of planned nodes that a spread constraint looks at; of a node whose domain is undecided, all possible ones.
 
         Not for hostnames, of which there may be many (see `hosts`)."""
-        asked = (key, id(inclusion))  # the counter keeps the object alive
-        kept = self._domains.get(asked)
-        if kept is None or kept[0] != self.census_version:
-            parts = (self.templates.list[number].domains(key, inclusion) for number in self.present)
-            kept = self._domains[asked] = (self.census_version, frozenset[Domain]().union(*parts))
-        return kept[1]
+        parts = (self.templates.list[number].domains(key, inclusion) for number in self.present)
+        return frozenset[Domain]().union(*parts)
 
     def hosts(self, inclusion: Inclusion | None, *, surely: bool = False) -> Amounts:
         """The planned nodes that a spread constraint looks at, or may look at. surely: only those of which that is certain."""
