@@ -103,18 +103,6 @@ def size_words(service: Service | None) -> str:
     return "not ready" if service.wanted is None else f"{service.wanted:,}"
 
 
-def service_row(service: Service) -> dict[str, Any]:
-    return {
-        "ready": service.ready,
-        "served": service.served,
-        "missing": service.missing,
-        "by": str(service.by),
-        "autoscaler": service.autoscaler or None,
-        "certain": service.certain,
-        "why": service.why or None,
-    }
-
-
 def table_row(name: str, what: str, why: str, *, sign: str = "", fields: Sequence[str] = (), **more: object) -> Row:
     """A row of a report's table. sign: what becomes of it, if anything. fields: lines that stand in place of why."""
     return {"sign": sign, "name": name, "what": what, "why": why, "fields": list(fields), **more}

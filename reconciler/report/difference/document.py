@@ -21,10 +21,10 @@ from reconciler.report.plan.document import (
     object_row,
     plan_document,
     reference_row,
+    service_row,
     static_pool_row,
     unplaced_reason_row,
 )
-from reconciler.report.words import service_row
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
 _NOT_WORKED_OUT: dict[str, Any] = {"over30Days": None, "byDemand": [], "byNodePool": [], "byScheduleValue": []}

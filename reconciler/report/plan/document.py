@@ -17,7 +17,7 @@ from reconciler.model.changes import (
     Plan,
     StaticPoolChange,
 )
-from reconciler.model.demand import NO_PRIORITY_CLASS
+from reconciler.model.demand import NO_PRIORITY_CLASS, Service
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason, by_demand
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Departure, WaitingDeletions
@@ -28,7 +28,6 @@ from reconciler.report.findings import finding_row
 from reconciler.report.plan.page import leaving_nodes
 from reconciler.report.plan.words import before, price_notes
 from reconciler.report.schedules.page import schedule_row
-from reconciler.report.words import service_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 NODE_POOL = "NodePool"
@@ -145,6 +144,15 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
     }
 
 
+def service_row(service: Service) -> dict[str, Any]:
+    return {
+        **members(service, "ready", "served", "missing", "by"),
+        "autoscaler": service.autoscaler or None,
+        "certain": service.certain,
+        "why": service.why or None,
+    }
+
+
 def unplaced_reason_row(reason: UnplacedReason) -> dict[str, Any]:
     return {"reason": reason.cause, "count": reason.chunks, "candidates": reason.count, "example": reason.example}
 
@@ -173,8 +181,7 @@ def creation_row(creation: NodeClaimCreation) -> dict[str, Any]:
 def action_row(action: NodeClaimAction) -> dict[str, Any]:
     return {
         "name": action.node_claim,
-        "node": action.node,
-        "nodePool": action.node_pool,
+        **members(action, "node", "node_pool"),
         "pricePerHour": None if action.price is None else money(action.price),
         "holds": _holds(action.holdings),
         "reason": action.reason,
