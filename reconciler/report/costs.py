@@ -128,16 +128,12 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class WindowRow:
-    """One value of a schedule in both revisions; None on a side where it never has this value."""
+    """One value of a schedule in both revisions, as `WindowCost` has it; None on a side where it never has this value."""
 
+    schedule: ObjectRef
+    value: int | None
     before: WindowCost | None
     after: WindowCost | None
-
-    @property
-    def either(self) -> WindowCost:
-        window = self.after or self.before
-        assert window is not None
-        return window
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +218,7 @@ class CostChange:
         left = {(row.schedule, row.value): row for row in self.base.windows}
         right = {(row.schedule, row.value): row for row in self.head.windows}
         order = sorted(left.keys() | right.keys(), key=lambda key: (key[0], key[1] is not None, -(key[1] or 0)))
-        rows = [WindowRow(left.get(key), right.get(key)) for key in order]
+        rows = [WindowRow(*key, left.get(key), right.get(key)) for key in order]
         return [row for row in rows if _differs(row)]
 
 
@@ -274,11 +270,11 @@ def _row(item: CostRow, *, is_alone: bool) -> dict[str, Any]:
 
 
 def _window(item: WindowRow, *, is_alone: bool) -> dict[str, Any]:
-    window, sides = item.either, (item.before, item.after)
-    says = "above 0" if window.value is None else f"{window.value:,}"
+    sides = (item.before, item.after)
+    says = "above 0" if item.value is None else f"{item.value:,}"
     before, after = (0.0 if side is None else side.cost for side in sides)
     hours = _hours(item.after) if is_alone else " → ".join(map(_hours, sides))
-    return _amounts(f"while {window.schedule} is {says}", before, after, [f"{hours} hours"], is_alone)
+    return _amounts(f"while {item.schedule} is {says}", before, after, [f"{hours} hours"], is_alone)
 
 
 def _amounts(name: str, before: float, after: float, about: list[str], is_alone: bool) -> dict[str, Any]:  # noqa: FBT001 - private

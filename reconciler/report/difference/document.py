@@ -138,11 +138,10 @@ def _sums(item: CostRow) -> dict[str, float]:
 
 
 def _window(item: WindowRow) -> dict[str, Any]:
-    window = item.either
     sides = (("before", item.before), ("after", item.after))
     return {
-        **members(window.schedule, "namespace", "name"),
-        "value": window.value,
+        **members(item.schedule, "namespace", "name"),
+        "value": item.value,
         **{
             name: None if side is None else {"hours": round(side.hours, 6), "cost": money(side.cost)}
             for name, side in sides

@@ -325,8 +325,7 @@ def write_rows(change_set: ChangeSet | None) -> list[dict[str, Any]]:
         {
             "object": str(result.write.ref),
             "write": type(result.write).__name__,
-            "outcome": str(result.outcome),
-            "message": result.message,
+            **members(result, "outcome", "message"),
         }
         for result in (() if change_set is None else change_set.results)
         if result.outcome is not Outcome.UNCHANGED
