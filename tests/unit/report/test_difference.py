@@ -140,10 +140,6 @@ def told(
     return list(written_differences(left, right, base, head, (WEB,) if is_there else ()))
 
 
-def test_what_both_sides_declare_alike_is_no_difference() -> None:
-    assert told(document(replicas=2), document(replicas=2)) == []
-
-
 def test_an_edited_document_is_told_by_field() -> None:
     (change,) = told(document(percentage=20, limits=[1, 2]), document(percentage=50, limits=[1, 3]))
     assert change.action is Action.UPDATE
