@@ -64,7 +64,8 @@ def leaving_demands(view: ClusterView, now: datetime) -> tuple[Demand, ...]:
     Daemon and mirror pods, terminating pods and pods that cannot be evicted are left out (Karpenter:
     `IsCurrentlyReschedulable`). A StatefulSet's terminating pod stays in, since it is only recreated once it is gone.
     """
-    nodes = _nodes_to_go(view)
+    # Nodes that are being deleted, by themselves or by their NodeClaim, and those that carry the taint of disruption.
+    nodes = {machine.node.name for machine in view.machines if machine.node is not None and machine.is_going}
     pods = [pod for pod in view.pods if pod.node_name in nodes and _will_move(pod, view, now)] if nodes else []
     return tuple(
         replace(
@@ -82,11 +83,6 @@ def without_leaving(view: ClusterView, demands: tuple[Demand, ...]) -> ClusterVi
     if not gone:
         return view
     return replace(view, pods=tuple(pod for pod in view.pods if (pod.namespace, pod.name) not in gone))
-
-
-def _nodes_to_go(view: ClusterView) -> set[str]:
-    """Nodes being deleted, by themselves or by their NodeClaim, and those that carry the taint of disruption."""
-    return {machine.node.name for machine in view.machines if machine.node is not None and machine.is_going}
 
 
 def _will_move(pod: Pod, view: ClusterView, now: datetime) -> bool:

@@ -6,7 +6,7 @@ ever existing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeAlias
@@ -79,15 +79,10 @@ class LivePods:
 
 def _places(pods: Iterable[Pod]) -> _Places:
     places: _Places = {}
-    for label, pod in _labelled(pods):
-        places.setdefault(label, []).append(pod)
-    return places
-
-
-def _labelled(pods: Iterable[Pod]) -> Iterator[tuple[tuple[str, str], Pod]]:
     for pod in pods:
         for label in pod.shape.labels:
-            yield label, pod
+            places.setdefault(label, []).append(pod)
+    return places
 
 
 def _age(pod: Pod) -> tuple[datetime, str]:

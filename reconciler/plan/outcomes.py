@@ -97,7 +97,8 @@ class Tallies:
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing((item for item in bins if item.name in leaving), serving)
         for item in bins:
-            is_on_its_way, is_not_ready = item.is_on_its_way, _is_not_ready(item)
+            is_on_its_way = item.is_on_its_way
+            is_not_ready = item.node is not None and not item.node.ready and not is_on_its_way
             for holding in (*item.chunks, *item.pods, *item.watched):
                 tally = self._of(holding.demand)
                 tally.existing += holding.count
@@ -197,10 +198,6 @@ class Tallies:
             pods = "1 balloon pod waits" if missing == 1 else f"{missing:,} balloon pods wait"
             counted.count_reason(UnplacedReason(Cause.BALLOON_PODS, 1, f"{pods} for a node", _FIRST), missing)
         return counted
-
-
-def _is_not_ready(item: Bin) -> bool:
-    return item.node is not None and not item.node.ready and not item.is_on_its_way
 
 
 def _availability(tally: _Tally, retry: str) -> Availability:

@@ -110,7 +110,12 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     is_booked = any(ref.kind == REQUEST_KIND for ref in present.demands)
     known: dict[Key, SteadyState] = {} if is_booked else {first: present}
     is_paid = any(cost.per_hour for ref, cost in present.demands.items() if ref.kind == REQUEST_KIND)
-    notes = [_booking_note(basis.booked_for)] if is_paid else []
+    notes = []
+    if is_paid:
+        notes.append(
+            f"provisioning requests count for the {format_duration(basis.booked_for)} that their capacity is booked: how long their pods"
+            " run after that cannot be foreseen"
+        )
     for key in list(lasting)[:MOST_STATES]:
         if key not in known:
             known[key] = _placed(basis, states.at(key), accountant)
@@ -131,13 +136,6 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
         ]
     return Spending(
         start, end, tuple(joined(spans, lambda span: id(span.state))), _windows(states, known), tuple(notes)
-    )
-
-
-def _booking_note(booked_for: timedelta) -> str:
-    return (
-        f"provisioning requests count for the {format_duration(booked_for)} that their capacity is booked: how long their pods"
-        " run after that cannot be foreseen"
     )
 
 

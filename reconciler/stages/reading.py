@@ -40,7 +40,6 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.pods import GROUP_OF_WORKLOAD
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.remembered import PassCache
-from reconciler.model.schedules import PoolBudgets
 from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source
@@ -166,6 +165,9 @@ class FindInForce:
             view = replace(view, complete=seen.complete)
         local = in_utc(state.repository, state.now) if _has_local_budgets(state.repository) else InUtc(state.repository)
         forms = in_force(local.declared, live, view.objects, view.apis)
+        effective = forms.effective
+        if local.pools:
+            effective = replace(effective, node_pools=named_as_written(effective.node_pools, local.pools))
         # After a restart only the inventory tells what was declared before. The buffer of balloon pods may be in the cluster only.
         was_declared = any(ref.kind != DEPLOYMENT_KIND for ref in view.inventory.members)
         is_emptied = was_declared and state.repository.is_empty and not self.allow_empty
@@ -176,7 +178,7 @@ class FindInForce:
             suspended=state.suspended or view.inventory.suspended,
             live=live,
             repository=forms.repository,
-            effective=_named_as_written(forms.effective, local.pools),
+            effective=effective,
             local_budgets=local.pools,
             findings=(
                 *_another_path(self.inventory, view),
@@ -197,10 +199,6 @@ def _has_local_budgets(repository: Declared) -> bool:
     pools = (item for item in repository.manifests if item.ref.kind == NODE_POOL.name)
     asking = {TIME_ZONE, ALLOW_WINDOWS}
     return any(not asking.isdisjoint(mapping_at(item.manifest, "metadata", "annotations")) for item in pools)
-
-
-def _named_as_written(effective: Declared, local: Sequence[PoolBudgets]) -> Declared:
-    return replace(effective, node_pools=named_as_written(effective.node_pools, local)) if local else effective
 
 
 def _another_path(inventory: InventoryParent, view: ClusterView) -> tuple[Finding, ...]:
