@@ -186,8 +186,9 @@ def schema_of(name: str) -> dict[str, Any]:
 
 @cache
 def _schemas(file: str) -> dict[str, Any]:
-    text = (files("reconciler.manifests") / "schemas" / f"{file}.yaml").read_text(encoding="utf-8")
-    schemas: dict[str, Any] = plain(text)
+    folder = files("reconciler.manifests") / "schemas"
+    schemas: dict[str, Any] = plain("".join((folder / f"{name}.yaml").read_text("utf-8") for name in ("shared", file)))
+    del schemas["shared"]
     return schemas
 
 
