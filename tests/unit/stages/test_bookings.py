@@ -199,16 +199,6 @@ def ends(shop: BatchShop) -> dict[str, str]:
     return {name: reason for name, (_, reason) in shop.conditions().items() if name in {"Failed", REVOKED, EXPIRED}}
 
 
-def test_what_a_stranger_takes_is_made_good_by_a_new_node() -> None:
-    shop = booked_nodes()
-    stranger(shop)
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == MADE
-    assert ends(shop) == {}
-    assert len(shop.claims()) == 4
-    assert len(shop.held()) == 3
-
-
 @pytest.mark.parametrize("running", [0, 2])
 def test_a_lost_node_is_made_good_however_many_pods_run(running: int) -> None:
     shop = booked_nodes().given(own_pods(running), passes=3)

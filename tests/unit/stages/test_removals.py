@@ -63,12 +63,7 @@ def test_a_buffer_of_seven_nodes_that_vanishes_is_let_down_two_nodes_an_hour() -
     assert counts == [3, 1, 0, 0]
 
 
-def test_the_second_of_two_buffers_goes_at_once_and_so_does_what_a_person_allows() -> None:
-    shop = Shop(web=1, api=1)
-    shop.source.commit(files(web=1))
-    shop.passes(120)
-    assert shop.nodes() == 1
-
+def test_what_a_person_allows_goes_at_once() -> None:
     shop = Shop(web=7)
     shop.source.commit(files())
     shop.source._tree = replace(shop.source._tree, removals_allowed=True)

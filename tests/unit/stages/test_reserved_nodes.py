@@ -104,20 +104,6 @@ def test_when_all_its_pods_have_come_the_taint_goes() -> None:
     assert "Untainted" in shop.sandbox.reasons()
 
 
-def test_when_the_booking_is_over_the_taint_goes_and_after_a_restart_too() -> None:
-    shop = shop_with().given(reserving())
-    shop.settle(consumers(1))
-    shop.wait(timedelta(minutes=10))
-    shop.restart()
-    plan = shop.plan()
-    assert [action.node for action in plan.node_claims.untaint] == reserved(shop)
-    shop.settle()
-    assert shop.conditions()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
-    assert reserved(shop) == []
-    shop.settle(workload("stranger", replicas=2, cpu="1"))
-    assert len(set(shop.sandbox.where().values())) == 1
-
-
 def test_a_request_that_is_deleted_frees_the_nodes_that_its_pods_use() -> None:
     shop = shop_with().given(reserving())
     shop.settle(consumers(1))
