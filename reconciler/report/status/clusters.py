@@ -51,7 +51,6 @@ def clusters_text(document: Row) -> str:
 def _row(name: str, document: Row) -> dict[str, Any]:
     rows = buffers_in(document)
     buffers = [row["capacity"] for row in rows]
-    pools = document["nodePools"]
     return {
         "name": name,
         "finished": document["finished"] if document["passes"] else None,
@@ -61,11 +60,8 @@ def _row(name: str, document: Row) -> dict[str, Any]:
         "headline": headline(document),
         "buffers": len(buffers),
         "wanted": sum(row["desired"] or 0 for row in rows),
-        "ready": sum(row["ready"] for row in buffers),
-        "coming": sum(row["coming"] for row in buffers),
-        "missing": sum(row["missing"] for row in buffers),
-        "nodes": sum(pool["nodes"] for pool in pools),
-        "held": sum(pool["held"] for pool in pools),
+        **{key: sum(row[key] for row in buffers) for key in ("ready", "coming", "missing")},
+        **{key: sum(pool[key] for pool in document["nodePools"]) for key in ("nodes", "held")},
         "perHour": document["cost"]["perHour"],
     }
 
