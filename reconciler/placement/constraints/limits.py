@@ -184,7 +184,6 @@ class RunningLimits:
         names = {name for pool in self._pools for name in limits.left(pool)}
         self._names = sorted(names - {NODES})
         self._capacities = self.charges(capacity for item in offers for capacity in item.capacities)
-        self._unlimited: Amounts = np.zeros((0, 0), dtype=np.int64)
         self._uncharged: Amounts = np.zeros((0, len(self._names)), dtype=np.int64)
         ends = np.cumsum([len(item.capacities) for item in offers]).tolist()
         self._of_pool = [
@@ -200,8 +199,6 @@ class RunningLimits:
 
         charged: see `charges`; None where each node is charged for its type's capacity."""
         charged = self._uncharged if charged is None else charged
-        if not self._names:
-            return self._capacities, self._unlimited, charged
         left = [self._left(pool) for pool in self._pools]
         return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names)), charged
 

@@ -347,6 +347,6 @@ def least_rates(state: State) -> Fractions:
     for offers in state.offers:
         prices = np.full(len(offers.room), PLENTY, dtype=np.int64)
         np.minimum.at(prices, offers.offerings.types_of, offers.prices)
-        for price, room in zip(prices.tolist(), offers.room, strict=True):
-            rate = np.where(room > 0, np.minimum(rate, price / np.maximum(room, 1)), rate)
+        each = np.where(offers.room > 0, prices[:, None] / np.maximum(offers.room, 1), np.inf)
+        rate = np.minimum(rate, each.min(axis=0, initial=np.inf))
     return np.where(np.isinf(rate), 0.0, rate)
