@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, timedelta
+from typing import Any
 
 import jsonschema_rs
 
@@ -65,8 +66,19 @@ def what_if() -> Plan:
     )
 
 
+def shown(plan: Plan) -> str:
+    return page_text(plan_page(plan, cluster="production"))
+
+
+def on_nodes(**kind: Any) -> str:
+    """The what-if, if all new nodes were of this kind."""
+    plan = what_if()
+    create = tuple(replace(item, planned=replace(item.planned, **kind)) for item in plan.node_claims.create)
+    return shown(replace(plan, node_claims=NodeClaimChanges(create=create)))
+
+
 def test_what_would_be_launched_and_who_is_left() -> None:
-    text = page_text(plan_page(what_if(), cluster="production"))
+    text = shown(what_if())
     section = text[text.index("What Karpenter") : text.index("Nodes to create")]
     assert section.splitlines() == [
         "What Karpenter would launch for pending pods (1)",
@@ -87,14 +99,7 @@ def test_what_would_be_launched_and_who_is_left() -> None:
 
 
 def test_what_a_reservation_holds_is_paid_for() -> None:
-    plan = what_if()
-    create = tuple(
-        replace(item, planned=replace(item.planned, price=2e-8, capacity_types=("reserved",)))
-        for item in plan.node_claims.create
-    )
-
-    text = page_text(plan_page(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production"))
-
+    text = on_nodes(price=2e-8, capacity_types=("reserved",))
     assert "m-8x, paid for with its reservation" in text
     assert "6 would go on 2 new nodes at no further cost" in text
     assert "2 nodes for 6 pods, paid for with their reservations; 1 × m-4x and 1 × m-8x; reserved in" in text
@@ -131,18 +136,13 @@ def test_pods_of_nodes_that_are_being_deleted_are_told_apart() -> None:
 
 
 def test_a_price_that_is_not_known_is_not_added_up() -> None:
-    plan = what_if()
-    create = tuple(
-        replace(item, planned=replace(item.planned, price=0.0, price_known=False)) for item in plan.node_claims.create
-    )
-    text = page_text(plan_page(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production"))
+    text = on_nodes(price=0.0, price_known=False)
     assert "6 would go on 2 new nodes, 6 cannot be placed" in text
     assert "2 nodes for 6 pods, price not known; 1 × m-4x and 1 × m-8x" in text
 
 
 def test_without_the_flag_only_the_sum_is_told() -> None:
-    plan = Plan(revision=None, now=NOW, pending=PendingOutcome(placed_on_existing=1, placed_on_new=0, unplaced=1))
-    text = page_text(plan_page(plan, cluster="production"))
+    text = shown(Plan(None, NOW, pending=PendingOutcome(placed_on_existing=1, placed_on_new=0, unplaced=1)))
     assert "2 pending pods: 1 fits an existing node, 1 needs a node that does not exist yet." in text
     assert "what-if" not in text
 
