@@ -126,11 +126,6 @@ def test_lists_in_lists_up_to_the_limit_are_read() -> None:
     assert read_text("a: " + "[" * (DEEPEST - 2) + "]" * (DEEPEST - 2))[1] == []
 
 
-def test_a_file_has_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "LARGEST_FILE", 10)
-    assert only_finding("a: 1234567890\n").code == codes.FILE_TOO_LARGE.name
-
-
 def test_documents_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "MOST_DOCUMENTS_IN_A_FILE", 2)
     documents, (finding,) = read_text("a: 1\n---\nb: 2\n---\nc: 3\n")
