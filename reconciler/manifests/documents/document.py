@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,10 +137,10 @@ class Inspection:
         """Removes the fields that are in doubt from the body."""
         for path in self._unknown:
             node: Any = self.body
-            for step in path[:-1]:
-                node = node.get(step) if isinstance(node, dict) and isinstance(step, str) else _item(node, step)
-            if isinstance(node, dict):
-                node.pop(path[-1], None)
+            with suppress(KeyError):  # what is around it may be gone already
+                for step in path[:-1]:
+                    node = node[step]
+                del node[path[-1]]
 
     def written_path(self, path: Path) -> Path:
         """The path in the file of the field at this path of the body."""
@@ -150,17 +151,18 @@ class Inspection:
         return path
 
     def report(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
-        written = self.written_path(path)
-        position = self.document.position_of(written)
-        self.findings.append(code.finding(_cut(message), position, self.ref, path_text(written), _cut(hint)))
+        self.findings.append(self._finding(code, path, message, hint))
 
     def doubt(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
         """Reports a field that the shipped schema does not have, once."""
-        written = self.written_path(path)
-        if all(finding.path != path_text(written) for finding in self.doubts):
-            place = self.document.position_of(written)
+        finding = self._finding(code, path, message, hint)
+        if all(other.path != finding.path for other in self.doubts):
             self._unknown.append(path)
-            self.doubts.append(code.finding(_cut(message), place, self.ref, path_text(written), _cut(hint)))
+            self.doubts.append(finding)
+
+    def _finding(self, code: Code, path: Path, message: str, hint: str) -> Finding:
+        written = self.written_path(path)
+        return code.finding(_cut(message), self.document.position_of(written), self.ref, path_text(written), _cut(hint))
 
     def position_of(self, path: Path) -> SourcePosition:
         return self.document.position_of(self.written_path(path))
@@ -188,10 +190,6 @@ def _cut(text: str) -> str:
     """Cuts long words to what a person can read. A quoted value may be as long as its file."""
     words = (word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…" for word in text.split(" "))
     return " ".join(words)
-
-
-def _item(node: Any, step: str | int) -> Any:
-    return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
 
 
 _MAPPINGS = (dict, Mapping)
