@@ -10,7 +10,6 @@ import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tests.controlplane.ports import free_port
@@ -39,9 +38,7 @@ class RunningDaemon:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.stop()
         if kind is not None:
             sys.stderr.write(f"--- the daemon's log ends with\n{self.log()[-6000:]}\n")

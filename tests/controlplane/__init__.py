@@ -4,8 +4,8 @@ Tests come here through `tests.controlplane.fixtures`; people through
 `python -m tests.controlplane`. Everything is an ordinary process on loopback.
 """
 
+from tests.controlplane.actors import KarpenterOptions
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.karpenter import KarpenterOptions
 from tests.controlplane.programs import ProgramsMissingError
 from tests.controlplane.waiting import eventually
 

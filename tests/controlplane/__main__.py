@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+from tests.controlplane.actors import KarpenterOptions
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.documents import node_class, node_pool
 from tests.controlplane.go_modules import CONTROL_PLANE
-from tests.controlplane.karpenter import KarpenterOptions
 from tests.controlplane.process import ProcessFailedError
 from tests.controlplane.programs import ProgramsMissingError, find_all, find_data
 

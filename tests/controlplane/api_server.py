@@ -6,69 +6,55 @@ in the audit log.
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 from typing import TYPE_CHECKING
 
 from tests.controlplane import audit
-from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.ports import LOOPBACK, free_port
 from tests.controlplane.process import Process
-from tests.controlplane.programs import find_program
 from tests.controlplane.rest import Rest
 from tests.controlplane.signing_key import private_key_pem
+from tests.kubeconfigs import write_kubeconfig
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tests.controlplane.lifeline import Lifeline
-
 ADMIN = "admin"
-SCHEDULER = "system:kube-scheduler"
-CONTROLLER_MANAGER = "system:kube-controller-manager"
-KARPENTER = "karpenter"
-KWOK = "kwok"
-
-_MASTERS = ("system:masters",)
+_MASTERS = "system:masters"
 # Each program is a user of its own, so that the audit log tells them apart. The two system:
 # users get their rights from the cluster's own RBAC bootstrap.
-_USERS: dict[str, Sequence[str]] = {
-    ADMIN: _MASTERS,
-    SCHEDULER: (),
-    CONTROLLER_MANAGER: (),
-    KARPENTER: _MASTERS,
-    KWOK: _MASTERS,
+_PROGRAMS = {
+    "system:kube-scheduler": "",
+    "system:kube-controller-manager": "",
+    "karpenter": _MASTERS,
+    "kwok": _MASTERS,
+    "kueue": _MASTERS,
 }
-_QUIET_USERS = ("system:apiserver", SCHEDULER, CONTROLLER_MANAGER, KARPENTER, KWOK)
+"""With their groups."""
+_QUIET_USERS = ("system:apiserver", *_PROGRAMS)
 
 
 class ApiServer:
     """An etcd and a kube-apiserver that uses it, on ports that stay the same over restarts."""
 
-    def __init__(
-        self, folder: Path, lifeline: Lifeline, *, users: Mapping[str, Sequence[str]], service_accounts: bool
-    ) -> None:
+    def __init__(self, folder: Path, *, service_accounts: bool) -> None:
         """Prepare files and commands.
 
-        `users` are further users by name, with their groups. `service_accounts`: pods need
-        their namespace's service account, which only kube-controller-manager makes.
+        `service_accounts`: pods need their namespace's service account, which only kube-controller-manager makes.
         """
         self._folder = folder
-        self._tokens = {user: secrets.token_hex(16) for user in (*_USERS, *users)}
+        self._tokens = {user: secrets.token_hex(16) for user in (ADMIN, *_PROGRAMS)}
         self._ca_file = folder / "certs" / "apiserver.crt"
         self._port = free_port()
         self.url = f"https://{LOOPBACK}:{self._port}"
         self.audit_log = audit.AuditLog(folder / "audit.log")
-        self._write_files({**_USERS, **users})
+        self._write_files()
         self.etcd_url = f"http://{LOOPBACK}:{free_port()}"
-        self._etcd = Process("etcd", self._etcd_command(self.etcd_url), folder=folder, lifeline=lifeline)
-        self._server = Process(
-            "kube-apiserver",
-            self._server_command(self.etcd_url, service_accounts=service_accounts),
-            folder=folder,
-            lifeline=lifeline,
-        )
+        self._etcd = Process("etcd", self._etcd_arguments(), folder=folder)
+        arguments = self._server_arguments(service_accounts=service_accounts)
+        self._server = Process("kube-apiserver", arguments, folder=folder)
 
     def start(self) -> None:
         """Start what does not run, and wait until the server is ready."""
@@ -93,31 +79,25 @@ class ApiServer:
 
     def rest(self, user: str, *, patient: bool = True) -> Rest:
         """A client for one of the users."""
-        return Rest(self.url, token=self._token(user), ca_file=self._ca_file, patient=patient)
+        return Rest(self.url, token=self._tokens[user], ca_file=self._ca_file, patient=patient)
 
-    def kubeconfig(self, user: str) -> Path:
-        """Path of a kubeconfig for one of the users."""
-        return self.kubeconfig_for_token(user, self._token(user))
-
-    def kubeconfig_for_token(self, user: str, token: str, namespace: str = "default") -> Path:
-        """Path of a kubeconfig with any token."""
+    def kubeconfig(self, user: str, token: str = "", namespace: str = "default") -> Path:
+        """Path of a kubeconfig for one of the users, or for any other with a token."""
+        authority = base64.b64encode(self._ca_file.read_bytes()).decode()
         path = self._folder / f"{user.replace(':', '-')}.kubeconfig"
         return write_kubeconfig(
-            path, server=self.url, ca_file=self._ca_file, user=user, token=token, namespace=namespace
+            path,
+            self.url,
+            token or self._tokens[user],
+            namespace=namespace,
+            **{"certificate-authority-data": authority},
         )
 
-    def _token(self, user: str) -> str:
-        if user not in self._tokens:
-            known = ", ".join(self._tokens)
-            message = f"no user {user!r}: name it when making the ControlPlane (there are {known})"
-            raise KeyError(message)
-        return self._tokens[user]
-
-    def _write_files(self, users: Mapping[str, Sequence[str]]) -> None:
-        rows = [f'{token},{user},{user},"{",".join(users[user])}"' for user, token in self._tokens.items()]
+    def _write_files(self) -> None:
+        groups = {ADMIN: _MASTERS, **_PROGRAMS}
         tokens = self._folder / "tokens.csv"
         tokens.touch(mode=0o600)
-        tokens.write_text("\n".join(rows) + "\n")
+        tokens.write_text("".join(f'{token},{user},{user},"{groups[user]}"\n' for user, token in self._tokens.items()))
         key = self._folder / "service-accounts.key"
         # Kept where the state is kept, so that tokens given out earlier stay good.
         if not key.exists():
@@ -126,13 +106,12 @@ class ApiServer:
         policy = self._folder / "audit-policy.json"
         policy.write_text(json.dumps(audit.policy(_QUIET_USERS), indent=2))
 
-    def _etcd_command(self, client_url: str) -> list[str]:
+    def _etcd_arguments(self) -> list[str]:
         peer_url = f"http://{LOOPBACK}:{free_port()}"
         return [
-            str(find_program("etcd")),
             f"--data-dir={self._folder / 'etcd'}",
-            f"--listen-client-urls={client_url}",
-            f"--advertise-client-urls={client_url}",
+            f"--listen-client-urls={self.etcd_url}",
+            f"--advertise-client-urls={self.etcd_url}",
             f"--listen-peer-urls={peer_url}",
             f"--initial-advertise-peer-urls={peer_url}",
             f"--initial-cluster=default={peer_url}",
@@ -141,11 +120,10 @@ class ApiServer:
             "--log-level=warn",
         ]
 
-    def _server_command(self, etcd_url: str, *, service_accounts: bool) -> list[str]:
+    def _server_arguments(self, *, service_accounts: bool) -> list[str]:
         key = self._folder / "service-accounts.key"
-        command = [
-            str(find_program("kube-apiserver")),
-            f"--etcd-servers={etcd_url}",
+        return [
+            f"--etcd-servers={self.etcd_url}",
             f"--bind-address={LOOPBACK}",
             f"--secure-port={self._port}",
             # Without these two it looks for a network interface other than loopback.
@@ -169,7 +147,5 @@ class ApiServer:
             # One user's load must not slow another's on a small machine.
             "--enable-priority-and-fairness=false",
             "--profiling=false",
+            *([] if service_accounts else ["--disable-admission-plugins=ServiceAccount"]),
         ]
-        if not service_accounts:
-            command.append("--disable-admission-plugins=ServiceAccount")
-        return command

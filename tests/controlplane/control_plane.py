@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from tests.controlplane.api_server import ADMIN, CONTROLLER_MANAGER, KARPENTER, KWOK, SCHEDULER, ApiServer
-from tests.controlplane.controllers import controller_manager, scheduler
-from tests.controlplane.karpenter import Karpenter, KarpenterOptions
-from tests.controlplane.kwok import kwok
-from tests.controlplane.lifeline import Lifeline
+from tests.controlplane.actors import ACTORS, ALL_ACTORS, Karpenter, KarpenterOptions
+from tests.controlplane.api_server import ADMIN, ApiServer
+from tests.controlplane.process import Process
 from tests.controlplane.programs import find_data
 from tests.controlplane.rest import ApiUnreachableError, condition
 from tests.controlplane.sweep import sweep
 from tests.controlplane.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
     from tests.controlplane.audit import AuditEvent
@@ -36,11 +34,10 @@ if TYPE_CHECKING:
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _TOKEN_SECONDS = 24 * 3600
 _MARKER = "headroom-audit-marker"
-_NOT_STARTED = "the control plane has not been started"
 
 
 class ControlPlane:
-    """A real control plane; use it in a `with` block, or call `start` and `stop`.
+    """A real control plane; it runs in a `with` block.
 
     `api` is a client with all rights. Its lists are those of one cluster: a test that shares
     it should use a namespace of its own, or call `sweep` when it is done.
@@ -49,74 +46,48 @@ class ControlPlane:
     def __init__(
         self,
         *,
-        scheduler: bool = True,
-        controller_manager: bool = True,
-        karpenter: bool | KarpenterOptions = True,
-        kwok: bool = True,
-        users: Mapping[str, Sequence[str]] | None = None,
+        actors: Sequence[str] = ALL_ACTORS,
+        karpenter: KarpenterOptions | None = None,
         state_dir: Path | None = None,
     ) -> None:
         """Nothing runs yet, and nothing is looked for.
 
-        `users`: further users by name, with their groups. `state_dir`: where everything is
+        `actors`: the programs that act on what is stored; without any, it starts fastest. `state_dir`: where everything is
         written, and found again at the next start; without one, a folder that goes at the end.
         """
-        self._with_scheduler = scheduler
-        self._with_controller_manager = controller_manager
-        self._with_kwok = kwok
-        self._karpenter_options: KarpenterOptions | None = None
-        if isinstance(karpenter, KarpenterOptions):
-            self._karpenter_options = karpenter
-        elif karpenter:
-            self._karpenter_options = KarpenterOptions()
-        self._users = dict(users or {})
+        self._actors = frozenset(actors)
+        self._karpenter_options = karpenter or KarpenterOptions()
         self._state_dir = state_dir
-        self._folder: Path | None = None
-        self._running: ExitStack | None = None
-        self._api_server: ApiServer | None = None
-        self._karpenter: Karpenter | None = None
+        self._stack = ExitStack()
+        self.folder: Path
+        """Where logs, the audit log and the state are."""
+        self._server: ApiServer
+        self._karpenter: Karpenter
         self._crds: list[Document] = []
 
-    @classmethod
-    def api_only(cls, *, state_dir: Path | None = None) -> Self:
-        """Etcd and API server, with the CRDs but nothing that acts: starts fastest."""
-        return cls(scheduler=False, controller_manager=False, karpenter=False, kwok=False, state_dir=state_dir)
-
     def __enter__(self) -> Self:
-        """Start; nothing is left running if that fails."""
-        self.start()
+        """Start everything and wait until it works; nothing is left running if that fails."""
+        with ExitStack() as stack:
+            self.folder = self._make_folder(stack)
+            self._server = ApiServer(self.folder, service_accounts="kube-controller-manager" in self._actors)
+            stack.callback(self._server.stop)
+            self._server.start()
+            self._start_actors(stack)
+            self._install_crds()
+            if "karpenter" in self._actors:
+                self._karpenter = self._made_karpenter(self._karpenter_options)
+                stack.callback(self._stop_karpenter)
+                self._karpenter.start()
+            if "kube-controller-manager" in self._actors:
+                self._wait_for_service_accounts()
+            if "karpenter" in self._actors:
+                self._karpenter.wait_until_ready()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
         """Stop everything."""
-        self.stop()
-
-    # Starting and stopping
-
-    def start(self) -> None:
-        """Start everything and wait until it works."""
-        with ExitStack() as stack:
-            folder = self._folder = self._make_folder(stack)
-            lifeline = Lifeline()
-            stack.callback(lifeline.close)
-            server = ApiServer(folder, lifeline, users=self._users, service_accounts=self._with_controller_manager)
-            self._api_server = server
-            stack.callback(server.stop)
-            server.start()
-            self._start_controllers(folder, lifeline, stack)
-            self._install_crds()
-            self._start_karpenter(folder, lifeline, stack)
-            if self._with_controller_manager:
-                self._wait_for_service_accounts()
-            if self._karpenter is not None:
-                self._karpenter.wait_until_ready()
-            self._running = stack.pop_all()
-
-    def stop(self) -> None:
-        """Stop everything; nothing happens if it does not run."""
-        stack, self._running = self._running, None
-        if stack is not None:
-            stack.close()
+        self._stack.close()
 
     def stop_api_server(self) -> None:
         """Stop kube-apiserver: connections break, new ones are refused. etcd goes on."""
@@ -129,16 +100,14 @@ class ControlPlane:
 
     def restart_karpenter(self, options: KarpenterOptions | None = None) -> None:
         """Stop Karpenter and start it with other options, or with those it first had."""
-        chosen = options or self._karpenter_options
-        if self._karpenter is None or chosen is None:
-            raise RuntimeError(_without("Karpenter"))
-        self._karpenter.stop()
-        self._karpenter.start(chosen)
+        self._stop_karpenter()
+        self._karpenter = self._made_karpenter(options or self._karpenter_options)
+        self._karpenter.start()
         self._karpenter.wait_until_ready()
 
     def sweep(self) -> None:
         """Delete what tests made (namespaces, pools, claims, nodes), and wait for it."""
-        sweep(self.api, controllers=self._with_controller_manager)
+        sweep(self.api, controllers="kube-controller-manager" in self._actors)
 
     # Using it
 
@@ -153,17 +122,8 @@ class ControlPlane:
         return self._server.etcd_url
 
     @property
-    def folder(self) -> Path:
-        """Where logs, the audit log and the state are."""
-        if self._folder is None:
-            raise RuntimeError(_NOT_STARTED)
-        return self._folder
-
-    @property
     def karpenter_metrics_url(self) -> str:
         """Where Karpenter serves its metrics."""
-        if self._karpenter is None:
-            raise RuntimeError(_without("Karpenter"))
         return self._karpenter.metrics_url
 
     @cached_property
@@ -172,7 +132,7 @@ class ControlPlane:
         return self._server.rest(ADMIN)
 
     def kubeconfig(self, user: str = ADMIN) -> Path:
-        """Path of a kubeconfig for the admin, or for one of the `users`."""
+        """Path of a kubeconfig for the admin, or for one of the programs."""
         return self._server.kubeconfig(user)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
@@ -192,9 +152,9 @@ class ControlPlane:
                 "spec": {"expirationSeconds": _TOKEN_SECONDS},
             },
         )
-        user = f"system:serviceaccount:{namespace}:{name}"
-        token = answer["status"]["token"]
-        return self._server.kubeconfig_for_token(user, token, namespace)
+        return self._server.kubeconfig(
+            f"system:serviceaccount:{namespace}:{name}", answer["status"]["token"], namespace
+        )
 
     # Counting
 
@@ -221,12 +181,6 @@ class ControlPlane:
 
     # Inside
 
-    @property
-    def _server(self) -> ApiServer:
-        if self._api_server is None:
-            raise RuntimeError(_NOT_STARTED)
-        return self._api_server
-
     def _make_folder(self, stack: ExitStack) -> Path:
         if self._state_dir is not None:
             folder = self._state_dir.resolve()
@@ -236,15 +190,12 @@ class ControlPlane:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         return folder
 
-    def _start_controllers(self, folder: Path, lifeline: Lifeline, stack: ExitStack) -> None:
-        config = self._server.kubeconfig
-        started = []
-        if self._with_scheduler:
-            started.append(scheduler(folder, lifeline, kubeconfig=config(SCHEDULER)))
-        if self._with_controller_manager:
-            started.append(controller_manager(folder, lifeline, kubeconfig=config(CONTROLLER_MANAGER)))
-        if self._with_kwok:
-            started.append(kwok(folder, lifeline, kubeconfig=config(KWOK)))
+    def _start_actors(self, stack: ExitStack) -> None:
+        started = [
+            Process(name, arguments(self.folder, self._kubeconfig_of(name)), folder=self.folder)
+            for name, arguments in ACTORS.items()
+            if name in self._actors
+        ]
         for process in started:
             stack.callback(process.stop)
             process.start()
@@ -252,13 +203,14 @@ class ControlPlane:
         for process in started:
             stack.callback(process.signal_stop)
 
-    def _start_karpenter(self, folder: Path, lifeline: Lifeline, stack: ExitStack) -> None:
-        if self._karpenter_options is None:
-            return
-        config = self._server.kubeconfig(KARPENTER)
-        self._karpenter = Karpenter(folder, lifeline, kubeconfig=config)
-        stack.callback(self._karpenter.stop)
-        self._karpenter.start(self._karpenter_options)
+    def _stop_karpenter(self) -> None:
+        self._karpenter.stop()
+
+    def _made_karpenter(self, options: KarpenterOptions) -> Karpenter:
+        return Karpenter(self.folder, self._kubeconfig_of("karpenter"), options)
+
+    def _kubeconfig_of(self, program: str) -> Path:
+        return self._server.kubeconfig(f"system:{program}" if program.startswith("kube-") else program)
 
     def _install_crds(self) -> None:
         files = sorted(find_data("karpenter-crds").glob("*.yaml"))
@@ -314,7 +266,3 @@ def _is_served(api: Rest, crd: Document) -> bool:
     served = next(version["name"] for version in spec["versions"] if version["served"])
     api.list(f"{spec['group']}/{served}", spec["names"]["kind"])
     return True
-
-
-def _without(program: str) -> str:
-    return f"this control plane runs without {program}"

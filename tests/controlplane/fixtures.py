@@ -10,14 +10,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.controlplane import kueue
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.gitea import Gitea
 from tests.controlplane.go_modules import CONTROL_PLANE, GITEA, KUEUE, Module
+from tests.controlplane.kueue import Kueue
 from tests.controlplane.programs import ProgramsMissingError, find_all
 from tests.programs import fail_or_skip
 
@@ -44,7 +43,7 @@ def api_server(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ControlPlane]:
     """API server and CRDs, with nothing that acts on what is stored. Shared by all tests."""
-    with _running(ControlPlane.api_only(state_dir=tmp_path_factory.mktemp("api-server"))) as running:
+    with _running(ControlPlane(actors=(), state_dir=tmp_path_factory.mktemp("api-server"))) as running:
         yield running
 
 
@@ -64,8 +63,7 @@ def control_plane_with_kueue(
 ) -> Iterator[ControlPlane]:
     """Everything, and Kueue: a control plane of its own, since Kueue is asked about every Job in it."""
     _find_or_skip(request, (KUEUE,))
-    plane = ControlPlane(users={kueue.USER: ("system:masters",)}, state_dir=tmp_path_factory.mktemp("kueue"))
-    with _running(plane) as running, kueue.Kueue(running):
+    with _running(ControlPlane(state_dir=tmp_path_factory.mktemp("kueue"))) as running, Kueue(running):
         yield running
 
 
@@ -104,8 +102,4 @@ def _running(plane: ControlPlane) -> Iterator[ControlPlane]:
     with plane:
         yield plane
     # pytest keeps the logs of the last sessions; etcd's files are large and of no use then.
-    _remove_etcd_files(plane.folder)
-
-
-def _remove_etcd_files(folder: Path) -> None:
-    shutil.rmtree(folder / "etcd", ignore_errors=True)
+    shutil.rmtree(plane.folder / "etcd", ignore_errors=True)

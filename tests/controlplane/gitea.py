@@ -9,15 +9,14 @@ import getpass
 import json
 import os
 import subprocess
-from types import TracebackType
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import urllib3
 
-from tests.controlplane.lifeline import Lifeline
 from tests.controlplane.ports import LOOPBACK, free_port
 from tests.controlplane.process import Process
-from tests.controlplane.programs import find_data, find_program
+from tests.controlplane.programs import find_data
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +74,6 @@ class Gitea:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lifeline = Lifeline()
         port = free_port()
         self.url = f"http://{LOOPBACK}:{port}"
         self.token = ""
@@ -91,25 +89,24 @@ class Gitea:
                 static=find_data("gitea-static"),
             )
         )
-        command = [str(find_program("gitea")), "web", f"--config={self._config}"]
-        self._process = Process("gitea", command, folder=folder, lifeline=self._lifeline, environment=_ENVIRONMENT)
+        self._process = Process(
+            "gitea",
+            ["web", f"--config={self._config}"],
+            folder=folder,
+            environment=_ENVIRONMENT,
+            ready=f"{self.url}/api/healthz",
+        )
 
     def __enter__(self) -> Self:
-        try:
-            self._admin("migrate")
-            self._process.start()
-            self._process.wait_until(self._answers)
+        self._admin("migrate")
+        with ExitStack() as started:
+            started.enter_context(self._process)
             self.token = self.add_user(ADMIN, "--admin")
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
+            started.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._process.stop()
-        self._lifeline.close()
 
     def add_user(self, name: str, *flags: str, scopes: str = "all") -> str:
         """A user and a token of theirs for everything, or for these scopes."""
@@ -138,15 +135,9 @@ class Gitea:
         sign_in = f"{ADMIN}:{token}@" if token else ""
         return f"{self.url.replace('://', f'://{sign_in}')}/{repository}.git"
 
-    def _answers(self) -> bool:
-        try:
-            return bool(self._pool.request("GET", f"{self.url}/api/healthz", retries=False).status == 200)
-        except urllib3.exceptions.HTTPError:
-            return False
-
     def _admin(self, *words: str) -> str:
         done = subprocess.run(
-            [str(find_program("gitea")), f"--config={self._config}", *words],
+            [self._process.command[0], f"--config={self._config}", *words],
             cwd=self._folder,
             env={"PATH": os.environ["PATH"], "HOME": str(self._folder), **_ENVIRONMENT},
             capture_output=True,

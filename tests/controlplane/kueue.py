@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import base64
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Self
 
-import urllib3
 import yaml
 
 from tests.builders import manifest
-from tests.controlplane.lifeline import Lifeline
 from tests.controlplane.ports import LOOPBACK, free_port
 from tests.controlplane.process import Process
-from tests.controlplane.programs import find_data, find_program
+from tests.controlplane.programs import find_data
 from tests.controlplane.waiting import eventually
 
 if TYPE_CHECKING:
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from tests.controlplane.control_plane import ControlPlane
     from tests.controlplane.rest import Document, Rest
 
-USER = "kueue"
 NAMESPACE = "kueue-system"
 _SERVICE = "kueue-webhook-service"
 _SECRET = "kueue-webhook-server-cert"
@@ -37,47 +33,40 @@ _READY_SECONDS = 60.0
 
 
 class Kueue:
-    """One Kueue on a control plane that runs and has the user `kueue`; use it in a `with` block."""
+    """One Kueue on a control plane that runs; use it in a `with` block."""
 
     def __init__(self, plane: ControlPlane) -> None:
         """Nothing runs yet."""
         self._plane = plane
-        self._lifeline: Lifeline | None = None
-        self._process: Process | None = None
         self._webhook_port = free_port()
         self._health_port = free_port()
 
     def __enter__(self) -> Self:
         """Install what its release installs, start it, and wait until Jobs can be made."""
         self._install()
-        self._lifeline = Lifeline()
         self._process = Process(
             "kueue",
             [
-                str(find_program("kueue")),
                 f"--config={self._write_configuration()}",
                 # An API of its own behind the API server, which nobody here asks.
                 "--feature-gates=VisibilityOnDemand=false",
             ],
             folder=self._plane.folder,
-            lifeline=self._lifeline,
-            environment={"KUBECONFIG": str(self._plane.kubeconfig(USER))},
+            environment={"KUBECONFIG": str(self._plane.kubeconfig("kueue"))},
+            ready=f"http://{LOOPBACK}:{self._health_port}/readyz",  # once its webhooks answer
         )
         try:
             self._process.start()
             self._mount_certificate()
-            self._process.wait_until(self._is_ready, within=_READY_SECONDS)
+            self._process.wait_until_ready()
         except BaseException:
-            self.__exit__()
+            self._process.stop()
             raise
         return self
 
     def __exit__(self, *exception: object) -> None:
         """Stop it. Its webhooks stay, so that the control plane is of no more use."""
-        if self._process is not None:
-            self._process.stop()
-        if self._lifeline is not None:
-            self._lifeline.close()
+        self._process.stop()
 
     @property
     def _certificates(self) -> Path:
@@ -142,15 +131,6 @@ class Kueue:
 
         for name, value in eventually(data, within=_READY_SECONDS, what="Kueue has made a certificate").items():
             (self._certificates / name).write_bytes(base64.b64decode(value))
-
-    def _is_ready(self) -> bool:
-        """Whether it says so, which it does once its webhooks answer."""
-        url = f"http://{LOOPBACK}:{self._health_port}/readyz"
-        try:
-            response = urllib3.request("GET", url, retries=False, timeout=2.0)
-        except urllib3.exceptions.HTTPError:
-            return False
-        return response.status == HTTPStatus.OK
 
 
 def _is_listed(api: Rest, version: str, kind: str) -> bool:

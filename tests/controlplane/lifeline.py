@@ -7,15 +7,17 @@ its own id. `Process` adds and drops entries; the rest of this module is that ch
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
 import subprocess
 import sys
+from functools import cache
 
 
 class Lifeline:
-    """Our end of the pipe; one for each control plane."""
+    """Our end of the pipe."""
 
     def __init__(self) -> None:
         """Start the child, in its own session so that Ctrl-C does not reach it."""
@@ -37,14 +39,20 @@ class Lifeline:
 
     def close(self) -> None:
         """Close the pipe: the child ends what is left on its list, then itself."""
-        if self._child.stdin is not None and not self._child.stdin.closed:
-            self._child.stdin.close()
-        self._child.wait()
+        self._child.communicate()
 
     def _send(self, line: str) -> None:
         if self._child.stdin is not None and not self._child.stdin.closed:
             self._child.stdin.write(f"{line}\n".encode())
             self._child.stdin.flush()
+
+
+@cache
+def lifeline() -> Lifeline:
+    """The one of this process."""
+    made = Lifeline()
+    atexit.register(made.close)
+    return made
 
 
 def _main() -> None:

@@ -1,6 +1,6 @@
-"""One program of the control plane as a process: start, readiness, log, stop.
+"""One program as a process: start, readiness, log, stop.
 
-Called by the API server, the controllers, Karpenter and KWOK. A process is only ever stopped
+Called by the control plane, Gitea, Kueue and tests that run other programs beside them. A process is only ever stopped
 through the handle that started it.
 """
 
@@ -9,15 +9,19 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import urllib3
+
+from tests.controlplane.lifeline import lifeline
+from tests.controlplane.programs import find_program
 from tests.controlplane.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-
-    from tests.controlplane.lifeline import Lifeline
+    from typing import Self
 
 _TAIL_LINES = 25
 _TAIL_BYTES = 64 * 1024
@@ -29,26 +33,44 @@ class ProcessFailedError(RuntimeError):
 
 
 class Process:
-    """One program that can be started, stopped and started again."""
+    """One program that can be started, stopped and started again. It runs in the `with` block, ready from the beginning."""
 
     def __init__(
         self,
         name: str,
-        command: Sequence[str],
+        arguments: Sequence[str],
         *,
         folder: Path,
-        lifeline: Lifeline,
+        program: str = "",
         environment: Mapping[str, str] | None = None,
+        ready: str = "",
     ) -> None:
-        """Nothing runs yet. The log goes to `folder`/NAME.log, where the program also runs."""
+        """Nothing runs yet. The log goes to `folder`/NAME.log, where the program also runs.
+
+        `program`: its path, where it is none of ours with this name. `ready`: the address that answers 200 once it is.
+        """
         self.name = name
-        self.command = list(command)
+        self.command = [program or str(find_program(name)), *arguments]
         self.log = folder / f"{name}.log"
         self._folder = folder
-        self._lifeline = lifeline
         # Not the caller's environment: its proxies, KUBECONFIG or FEATURE_GATES would leak in.
         self._environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), **(environment or {})}
+        self._ready = ready
         self._handle: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        """Start, and wait until it is ready; it does not go on if that fails."""
+        self.start()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Stop."""
+        self.stop()
 
     @property
     def running(self) -> bool:
@@ -71,7 +93,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._lifeline.add(self._handle.pid)
+        lifeline().add(self._handle.pid)
 
     def wait_until(self, ready: Callable[[], object], *, within: float = _READY_SECONDS) -> None:
         """Wait for `ready`, but no longer than the process lives."""
@@ -88,6 +110,17 @@ class Process:
         except AssertionError as error:
             message = f"{error}; {self.tail()}"
             raise ProcessFailedError(message) from error
+
+    def wait_until_ready(self) -> None:
+        """Wait until it answers, if it is one that does."""
+        if self._ready:
+            self.wait_until(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            return bool(urllib3.request("GET", self._ready, retries=False, timeout=2.0).status == HTTPStatus.OK)
+        except urllib3.exceptions.HTTPError:
+            return False
 
     def signal_stop(self) -> None:
         """Ask it to end, without waiting."""
@@ -112,7 +145,7 @@ class Process:
             handle.wait()
             raise
         finally:
-            self._lifeline.drop(handle.pid)
+            lifeline().drop(handle.pid)
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
         """The end of its log, with a heading that says where the rest is."""

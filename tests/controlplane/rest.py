@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import urllib3
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 Document: TypeAlias = dict[str, Any]
@@ -90,21 +90,6 @@ class Rest:
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise ApiError(response.status, _explain(response.data))
         return response.data
-
-    def stream(self, path: str, *, query: Mapping[str, str]) -> Iterator[Document]:
-        """JSON objects, a line each, for as long as the server sends them: what a watch is answered with."""
-        response = self._pool.request(
-            "GET", f"{self._server}{path}?{urlencode(query)}", headers=self._headers, preload_content=False
-        )
-        try:
-            if response.status >= HTTPStatus.BAD_REQUEST:
-                raise ApiError(response.status, _explain(response.read()))
-            rest = b""
-            for part in response.stream(amt=None):
-                *lines, rest = (rest + part).split(b"\n")
-                yield from map(json.loads, lines)
-        finally:
-            response.release_conn()
 
     def document(
         self,

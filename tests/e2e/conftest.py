@@ -19,7 +19,7 @@ from tests.programs import fail_or_skip
 @pytest.fixture(scope="module")
 def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
     """One in which nobody but the scheduler acts: nodes stay as they are made, pods are never started, and one that is evicted never ends."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
+    with ControlPlane(actors=["kube-scheduler"]) as running:
         yield running
 
 

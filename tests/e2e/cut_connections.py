@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-import yaml
+from tests.kubeconfigs import cluster_of, token_of, write_kubeconfig
 
 _PART = 65536
 
@@ -20,24 +18,23 @@ class CuttableConnections:
     """`kubeconfig` is one that leads through here. silent: nothing more is passed on, as by a server that hangs."""
 
     def __init__(self, kubeconfig: Path, work: Path) -> None:
-        document = yaml.safe_load(kubeconfig.read_text())
-        target = urlsplit(document["clusters"][0]["cluster"]["server"])
+        cluster = cluster_of(kubeconfig)
+        target = urlsplit(cluster.pop("server"))
         self._target = (str(target.hostname), int(target.port or 443))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self.silent = False
-        document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.kubeconfig = work / f"through-{kubeconfig.name}"
-        self.kubeconfig.write_text(json.dumps(document))
+        address = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.kubeconfig = write_kubeconfig(
+            work / f"through-{kubeconfig.name}", address, token_of(kubeconfig), **cluster
+        )
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, name="connections", daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._listener.close()
         self.cut()
 

@@ -13,11 +13,10 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-import yaml
+from tests.kubeconfigs import cluster_of, token_of, write_kubeconfig
 
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 _EVENTS = re.compile(r"/events(/|\?|$)")
@@ -35,8 +34,7 @@ class FaultProxy:
     """`kubeconfig` is one for the proxy; set `fault` at any time. Neither dry runs nor Events are counted as writes: nobody reads those back."""
 
     def __init__(self, kubeconfig: Path, work: Path) -> None:
-        document = yaml.safe_load(kubeconfig.read_text())
-        target = urlsplit(document["clusters"][0]["cluster"]["server"])
+        target = urlsplit(cluster_of(kubeconfig)["server"])
         assert target.hostname is not None
         self._host, self._port = target.hostname, target.port
         self.fault: Fault | None = None
@@ -57,18 +55,14 @@ class FaultProxy:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        cluster = {"server": f"http://127.0.0.1:{self._server.server_port}"}
-        document["clusters"][0]["cluster"] = cluster
-        self.kubeconfig = work / "proxied-kubeconfig"
-        self.kubeconfig.write_text(json.dumps(document))
+        address = f"http://127.0.0.1:{self._server.server_port}"
+        self.kubeconfig = write_kubeconfig(work / "proxied-kubeconfig", address, token_of(kubeconfig))
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, name="fault-proxy", daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 

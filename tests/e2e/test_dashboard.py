@@ -19,10 +19,8 @@ import pytest
 import yaml
 
 from tests.controlplane import ProgramsMissingError, eventually
-from tests.controlplane.lifeline import Lifeline
 from tests.controlplane.ports import free_port
 from tests.controlplane.process import Process
-from tests.controlplane.programs import find_program
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.programs import fail_or_skip
 
@@ -41,7 +39,7 @@ ONE, BOTH = "", "east|west"
 class Prometheus:
     """Scrapes daemons every second as the ServiceMonitor says, with the alert rules that ship."""
 
-    def __init__(self, folder: Path, targets: list[str], lifeline: Lifeline) -> None:
+    def __init__(self, folder: Path, targets: list[str]) -> None:
         self.address = f"127.0.0.1:{free_port()}"
         rules = yaml.safe_load((MONITORING / "prometheus_rule.yaml").read_text())["spec"]
         (folder / "rules.yaml").write_text(yaml.safe_dump(rules))
@@ -59,13 +57,12 @@ class Prometheus:
             "scrape_configs": [scrape],
         }
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(settings))
-        command = [
-            str(find_program("prometheus")),
+        arguments = [
             f"--config.file={folder / 'prometheus.yaml'}",
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address={self.address}",
         ]
-        self.process = Process("prometheus", command, folder=folder, lifeline=lifeline)
+        self.process = Process("prometheus", arguments, folder=folder)
 
     def ask(self, path: str, **query: str) -> Any:
         """The data of an answer; urllib's HTTPError where Prometheus does not understand the question."""
@@ -80,7 +77,7 @@ class Prometheus:
         return found
 
 
-def daemon(folder: Path, lifeline: Lifeline, settings: dict[str, Any]) -> Process:
+def daemon(folder: Path, settings: dict[str, Any]) -> Process:
     """A daemon that fills the buffers of the demo. settings: more of them, `listen` too."""
     config = folder / f"{settings['listen']}.yaml"
     common = {
@@ -92,9 +89,14 @@ def daemon(folder: Path, lifeline: Lifeline, settings: dict[str, Any]) -> Proces
         "passes": {"interval": "2s"},
     }
     config.write_text(yaml.safe_dump({**common, **settings}))
-    command = [str(Path(sys.executable).with_name("headroom")), "run", f"--config={config}"]
     environment = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-    return Process(f"headroom-{settings['listen']}", command, folder=folder, lifeline=lifeline, environment=environment)
+    return Process(
+        f"headroom-{settings['listen']}",
+        ["run", f"--config={config}"],
+        folder=folder,
+        program=str(Path(sys.executable).with_name("headroom")),
+        environment=environment,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -106,30 +108,21 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     repository.push({})
     one, several = (f"127.0.0.1:{free_port()}" for _ in range(2))
     clusters = [{"name": name} for name in BOTH.split("|")]
-    lifeline = Lifeline()
-    daemons = [
-        daemon(folder, lifeline, {"listen": one}),
-        daemon(folder, lifeline, {"listen": several, "clusters": clusters}),
-    ]
     try:
-        server = Prometheus(folder, [one, several], lifeline)
+        server = Prometheus(folder, [one, several])
     except ProgramsMissingError as error:
         fail_or_skip(str(error))
-    try:
-        for each in daemons:
-            each.start()
-        server.process.start()
+    with (
+        daemon(folder, {"listen": one}),
+        daemon(folder, {"listen": several, "clusters": clusters}),
+        server.process,
+    ):
         full = (
             "count(count by (cluster) (headroom_buffer_fill_ratio)) == 3 and min(headroom_buffer_fill_ratio) == 1"
             " and min(sum by (cluster) (rate(headroom_reconcile_total[10s]))) > 0"
         )
         eventually(lambda: server.value(full), within=90, what="the buffers are full, as Prometheus sees it", every=0.5)
         yield server
-    finally:
-        server.process.stop()
-        for each in daemons:
-            each.stop()
-        lifeline.close()
 
 
 def asked(expression: str, clusters: str) -> str:

@@ -31,6 +31,7 @@ from tests.e2e.shop import BUFFER_OF_FOUR, NODE_POOL, Shop
 from tests.image.build import Image
 from tests.image.pod import Pod
 from tests.integration.git_server import GitHttpServer
+from tests.kubeconfigs import cluster_of, token_of
 from tests.programs import fail_or_skip, program
 
 pytestmark = pytest.mark.e2e
@@ -115,14 +116,9 @@ def remove(plane: ControlPlane, folder: Path, path: str) -> None:
 
 def account(plane: ControlPlane) -> dict[str, str]:
     """What a kubelet puts where every client of a pod looks: the token that the API server makes for it."""
-    config = yaml.safe_load(plane.service_account_kubeconfig(NAMESPACE, "headroom").read_text())
-    cluster = config["clusters"][0]["cluster"]
-    authority = (
-        base64.b64decode(cluster["certificate-authority-data"]).decode()
-        if "certificate-authority-data" in cluster
-        else Path(cluster["certificate-authority"]).read_text()
-    )
-    return {"token": config["users"][0]["user"]["token"], "ca.crt": authority, "namespace": NAMESPACE}
+    kubeconfig = plane.service_account_kubeconfig(NAMESPACE, "headroom")
+    authority = base64.b64decode(cluster_of(kubeconfig)["certificate-authority-data"]).decode()
+    return {"token": token_of(kubeconfig), "ca.crt": authority, "namespace": NAMESPACE}
 
 
 def test_the_first_buffer_is_full_within_three_minutes(installed: ControlPlane, image: Image, tmp_path: Path) -> None:

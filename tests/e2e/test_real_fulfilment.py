@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.karpenter import KarpenterOptions
+from tests.controlplane.actors import GATE
 from tests.controlplane.rest import Document
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import USER, DaemonProcess
@@ -23,8 +23,6 @@ from tests.running_daemon import ROOT
 HOLD = "karpenter.sh/do-not-disrupt"
 CHUNKS = 4
 PATIENT_POOL = NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: 1h")
-GATE = KarpenterOptions(feature_gates=("CapacityBuffer", "NodeOverlay", "StaticCapacity"))
-"""With its gate on, Karpenter serves every CapacityBuffer."""
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.integration.gitea_repository import GiteaRepository
@@ -35,10 +34,8 @@ class GiteaDaemon(RunningDaemon):
         self.wait_until_ready()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, kind: object, *_: object) -> None:
+        super().__exit__(kind)
         assert self._token not in self.log()
 
     def metric(self, line: str) -> bool:

@@ -25,7 +25,7 @@ def own_server(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ControlPlane]:
     """An API server of this file's own: the shared one must not be stopped."""
-    with ControlPlane.api_only(state_dir=tmp_path_factory.mktemp("own-server")) as plane:
+    with ControlPlane(actors=(), state_dir=tmp_path_factory.mktemp("own-server")) as plane:
         yield plane
 
 

@@ -90,7 +90,7 @@ REQUESTS = "provisioningrequests.autoscaling.x-k8s.io"
 @pytest.fixture
 def server(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
     """One of its own, since a kind that is deleted and made again keeps others waiting."""
-    with ControlPlane.api_only() as running:
+    with ControlPlane(actors=()) as running:
         yield running
 
 

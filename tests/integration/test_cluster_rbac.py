@@ -30,6 +30,7 @@ from tests.integration.real_cluster import (
     view_where,
 )
 from tests.integration.test_cluster_events import GROUP, KIND, crd
+from tests.kubeconfigs import token_of
 from tests.programs import program
 
 pytestmark = pytest.mark.e2e
@@ -138,8 +139,8 @@ def _placeholder(pool_uid: str) -> tuple[ObjectRef, dict[str, Any]]:
     ],
 )
 def test_the_shipped_roles_allow_nothing_else(plane: ControlPlane, kubeconfig: Path, verb: str, path: str) -> None:
-    user = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]
-    account = Rest(plane.url, token=user["token"], ca_file=plane.folder / "certs" / "apiserver.crt")
+    certificate = plane.folder / "certs" / "apiserver.crt"
+    account = Rest(plane.url, token=token_of(kubeconfig), ca_file=certificate)
     eventually(lambda: [account.list("v1", "Node")], within=60, what="the role is in force")
     with pytest.raises(ApiError) as refused:
         account.request(verb, path, body={} if verb == "PATCH" else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import urllib.error
 import urllib.request
@@ -18,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.controlplane.waiting import eventually
 from tests.integration.git_repository import GitRepository
 from tests.integration.git_server import GitHttpServer
+from tests.kubeconfigs import write_kubeconfig
 from tests.manifests import buffer, node_pool, pod_template
 from tests.running_daemon import RunningDaemon
 
@@ -28,17 +28,9 @@ class Daemon(RunningDaemon):
     """With three clusters, two of them embedded; the API server of the third takes connections and says nothing."""
 
     def __init__(self, git: GitHttpServer, work: Path, silent_port: int) -> None:
-        kubeconfig = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "it",
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-            "clusters": [{"name": "it", "cluster": {"server": f"http://127.0.0.1:{silent_port}"}}],
-            "users": [{"name": "it", "user": {"token": "none"}}],
-        }
-        (work / "hangs.kubeconfig").write_text(json.dumps(kubeconfig))
+        hangs = write_kubeconfig(work / "hangs.kubeconfig", f"http://127.0.0.1:{silent_port}")
         embedded = {"cluster": "embedded"}
-        own = {"production": embedded, "staging": embedded, "hangs": {"kubeconfig": str(work / "hangs.kubeconfig")}}
+        own = {"production": embedded, "staging": embedded, "hangs": {"kubeconfig": str(hangs)}}
         settings = {
             "repository": git.url,
             "git": {"interval": "2s"},

@@ -36,12 +36,13 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, shape
 from tests.controlplane import ControlPlane
+from tests.controlplane.actors import GATE
 from tests.controlplane.documents import NODE_POOL as NODE_POOL_LABEL
 from tests.controlplane.rest import Document, Rest
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
 from tests.e2e.shop import BUFFER, NODE_POOL, Shop, buffer_of, deployment
-from tests.perf.refill import DEFAULTS, GATE
+from tests.perf.refill import DEFAULTS
 from tests.properties.lives import chunks_in
 
 EVERY = 0.5

@@ -18,6 +18,7 @@ import yaml
 
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource
 from reconciler.cluster.watch import PAGE
+from tests.kubeconfigs import write_kubeconfig
 
 ZONES = ("test-zone-a", "test-zone-b", "test-zone-c")
 NAMESPACES = 40
@@ -147,18 +148,8 @@ def served(nodes: int, pods: int, work: Path) -> Iterator[Path]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    kubeconfig = work / "canned.kubeconfig"
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "canned",
-        "contexts": [{"name": "canned", "context": {"cluster": "canned", "user": "canned"}}],
-        "clusters": [{"name": "canned", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
-        "users": [{"name": "canned", "user": {"token": "none"}}],
-    }
-    kubeconfig.write_text(json.dumps(document))
     try:
-        yield kubeconfig
+        yield write_kubeconfig(work / "canned.kubeconfig", f"http://127.0.0.1:{server.server_port}")
     finally:
         stopping.set()
         server.shutdown()

@@ -3,14 +3,15 @@
 python -m tests.perf.refill
 
 Both on one control plane, one after the other, with the same NodePool, Deployment and buffer. A pod fills a node, as a chunk does, so that
-every pod that comes takes a whole one. Dated by watches in this process, since the API server dates its objects in whole seconds. headroom
-runs as its daemon with its default settings. Takes some minutes.
+every pod that comes takes a whole one. Dated by this process, which looks fifty times a second, since the API server dates its objects in
+whole seconds. headroom runs as its daemon with its default settings. Takes some minutes.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -18,19 +19,17 @@ from statistics import median
 import yaml
 
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.karpenter import KarpenterOptions
+from tests.controlplane.actors import GATE
 from tests.controlplane.rest import condition
 from tests.controlplane.waiting import moments
-from tests.controlplane.watching import Change, Watch
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
-from tests.e2e.shop import CLAIM, NODE_POOL, Shop, buffer_of, deployment
+from tests.e2e.shop import NODE_POOL, Shop, buffer_of, deployment
 
 TIMES = 10
 CHUNKS = 4
 REST = 4
 """Seconds of quiet before each pod, so that no pass or loop is still under way because of the one before."""
-GATE = KarpenterOptions(feature_gates=("CapacityBuffer", "NodeOverlay", "StaticCapacity"))
 POOL = NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: Never").replace(
     'values: ["4", "8"]', 'values: ["4"]'
 )
@@ -63,24 +62,21 @@ def _deploy(shop: Shop) -> None:
 def refills(shop: Shop, times: int = TIMES) -> list[float]:
     """Seconds from the binding of each pod to the next NodeClaim."""
     found = []
-    with Watch(shop.api, "v1", "Pod", namespace="shop") as pods, Watch(shop.api, *CLAIM) as claims:
-        for number in range(times):
-            _wait_until_full(shop, number)
-            known_pods, known_claims = len(pods.changes), len(claims.changes)
-            shop.scale(number + 1)
-            bound = _first(pods, known_pods, "a pod is bound", lambda change: "nodeName" in change.object["spec"])
-            made = _first(claims, known_claims, "a NodeClaim is made", lambda change: change.kind == "ADDED")
-            found.append(made - bound)
-            sys.stdout.write(f"  {found[-1]:.2f} s\n")
-            sys.stdout.flush()
+    for number in range(times):
+        _wait_until_full(shop, number)
+        claims = len(shop.claims())
+        shop.scale(number + 1)
+        bound = _when(lambda: sum("nodeName" in pod["spec"] for pod in shop.pods()), number, "a pod is bound")
+        made = _when(lambda: len(shop.claims()), claims, "a NodeClaim is made")
+        found.append(made - bound)
+        sys.stdout.write(f"  {found[-1]:.2f} s\n")
+        sys.stdout.flush()
     return found
 
 
-def _first(watch: Watch, known: int, what: str, is_wanted: Callable[[Change], bool]) -> float:
-    """When the first such change came, after so many that are known."""
-    return eventually(
-        lambda: [change.at for change in watch.changes[known:] if is_wanted(change)], within=180, what=what
-    )[0]
+def _when(count: Callable[[], int], before: int, what: str) -> float:
+    """When there are more than before."""
+    return eventually(lambda: count() > before and time.monotonic(), within=180, what=what, every=0.02)
 
 
 def _wait_until_full(shop: Shop, pods: int) -> None:

@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=150_000)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, ControlPlane.api_only() as plane:
+    with tempfile.TemporaryDirectory() as folder, ControlPlane(actors=()) as plane:
         fill(plane, asked.nodes, asked.pods)
         # Pods of a real cluster change all the time. Where none has changed since etcd was last compacted, the server has no snapshot in
         # memory to make further pages from.

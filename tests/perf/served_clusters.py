@@ -29,6 +29,7 @@ from tests.controlplane import eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
 from tests.controlplane.waiting import moments
+from tests.kubeconfigs import write_kubeconfig
 from tests.manifests import buffer
 from tests.perf.large_lists import NAMESPACES, served
 
@@ -136,10 +137,7 @@ def _settings(work: Path, kubeconfig: Path, silent_port: int, address: str, clus
     repository = work / "repository"
     repository.mkdir()
     (repository / "buffers.yaml").write_text(buffers())
-    hanging = work / "hanging.kubeconfig"
-    document = json.loads(kubeconfig.read_text())
-    document["clusters"][0]["cluster"]["server"] = f"http://127.0.0.1:{silent_port}"
-    hanging.write_text(json.dumps(document))
+    hanging = write_kubeconfig(work / "hanging.kubeconfig", f"http://127.0.0.1:{silent_port}")
     names = [f"cluster-{number:02}" for number in range(clusters)]
     several = [{"name": name, "kubeconfig": str(kubeconfig), "inventory": {"name": name}} for name in names]
     config = work / "headroom.yaml"
