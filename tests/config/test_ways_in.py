@@ -12,6 +12,7 @@ import yaml
 
 from tests.fakes.forge_server import ForgeServer
 from tests.fakes.gitlab_api import GitLabState
+from tests.git_repository import GitRepository
 from tests.headroom_command import path_with_headroom
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,27 +24,14 @@ BUFFER = (SCAFFOLD / "buffer-of-pods.yaml").read_text()
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A repository with a change on top of origin/main: a buffer."""
-    folder = tmp_path / "clone"
-    folder.mkdir()
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    (folder / "pools.yaml").write_text(POOLS)
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message", "Pools")
-    git(folder, "clone", "--quiet", "--bare", ".", str(tmp_path / "origin.git"))
-    git(folder, "remote", "add", "origin", str(tmp_path / "origin.git"))
-    git(folder, "fetch", "--quiet", "origin")
-    (folder / "buffers.yaml").write_text(BUFFER)
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message", "A buffer")
-    return folder
-
-
-def git(folder: Path, *words: str) -> str:
-    identity = ("-c", "user.name=test", "-c", "user.email=test@example.invalid", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+def repository(tmp_path: Path) -> GitRepository:
+    """With a change on top of origin/main: a buffer."""
+    made = GitRepository(tmp_path)
+    made.push({"pools.yaml": POOLS})
+    made.git("remote", "add", "origin", str(made.remote))
+    made.git("fetch", "--quiet", "origin")
+    made.commit({"buffers.yaml": BUFFER})
+    return made
 
 
 def run(script: str, folder: Path, **environment: str) -> None:
@@ -73,9 +61,9 @@ def test_every_input_of_the_action_is_used_and_every_used_one_is_there() -> None
 
 
 @pytest.mark.parametrize("file", [TEMPLATE, SCAFFOLD / "ci" / "gitlab.yaml"], ids=["template", "scaffold"])
-def test_gitlabs_files_check_and_comment(clone: Path, file: Path) -> None:
+def test_gitlabs_files_check_and_comment(repository: GitRepository, file: Path) -> None:
     state = GitLabState()
-    head = git(clone, "rev-parse", "HEAD")
+    head = repository.git("rev-parse", "HEAD")
     state.requests[0]["sha"] = head
     (job,) = documents(file).values()
     script = "\n".join(line for line in job["script"] if not line.startswith("pip "))
@@ -84,7 +72,7 @@ def test_gitlabs_files_check_and_comment(clone: Path, file: Path) -> None:
     with ForgeServer("/api/v4", "Bearer of-the-project", state.endpoints) as server:
         run(
             script,
-            clone,
+            repository.work,
             **job["variables"],
             GITLAB_TOKEN="of-the-project",
             CI_API_V4_URL=server.url,
@@ -92,7 +80,7 @@ def test_gitlabs_files_check_and_comment(clone: Path, file: Path) -> None:
             CI_JOB_TOKEN="of-the-job",
             CI_MERGE_REQUEST_PROJECT_URL="https://git.example.com/platform/capacity",
             GIT_CONFIG_COUNT="1",
-            GIT_CONFIG_KEY_0=f"url.{clone.parent / 'origin.git'}.insteadOf",
+            GIT_CONFIG_KEY_0=f"url.{repository.remote}.insteadOf",
             GIT_CONFIG_VALUE_0=asked,
             CI_MERGE_REQUEST_IID="7",
             CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
@@ -102,13 +90,13 @@ def test_gitlabs_files_check_and_comment(clone: Path, file: Path) -> None:
     (note,) = state.notes
     assert "CapacityBuffer/default/web" in note["body"]
     assert [status["state"] for status in state.statuses] == ["success"]
-    assert (clone / "report.md").exists()
+    assert (repository.work / "report.md").exists()
 
 
-def test_the_hook_fails_where_a_manifest_is_wrong(clone: Path) -> None:
+def test_the_hook_fails_where_a_manifest_is_wrong(repository: GitRepository) -> None:
     (hook,) = documents(ROOT / ".pre-commit-hooks.yaml")
     assert not hook["pass_filenames"]
-    run(hook["entry"], clone)
-    (clone / "buffers.yaml").write_text(BUFFER.replace("replicas:", "replica:"))
+    run(hook["entry"], repository.work)
+    (repository.work / "buffers.yaml").write_text(BUFFER.replace("replicas:", "replica:"))
     with pytest.raises(AssertionError):
-        run(hook["entry"], clone)
+        run(hook["entry"], repository.work)

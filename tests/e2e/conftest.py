@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import ControlPlane
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import install_rbac
 from tests.e2e.research import Research
 from tests.e2e.shop import Shop
+from tests.git_repository import GitRepository
 from tests.image import build
 from tests.programs import fail_or_skip
 
@@ -34,8 +34,10 @@ def research(empty_control_plane: ControlPlane) -> Research:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> CapacityRepository:
-    return CapacityRepository(tmp_path / "repository")
+def repository(tmp_path: Path) -> GitRepository:
+    made = GitRepository(tmp_path / "repository")
+    made.commit({"README.md": "The capacity of one cluster.\n"})
+    return made
 
 
 @pytest.fixture

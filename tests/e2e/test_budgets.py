@@ -17,9 +17,9 @@ import yaml
 
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import CLAIM, POOL, Shop, deployment
+from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
 
@@ -66,7 +66,7 @@ def one_pod_a_node(replicas: int) -> Document:
 class Budgets:
     """What headroom says, what Karpenter says, and what is there."""
 
-    def __init__(self, plane: ControlPlane, repository: CapacityRepository, kubeconfig: Path) -> None:
+    def __init__(self, plane: ControlPlane, repository: GitRepository, kubeconfig: Path) -> None:
         self.api = plane.api
         self._plane = plane
         self._repository = repository
@@ -74,7 +74,7 @@ class Budgets:
 
     def push(self, document: str) -> None:
         """Commit the pool's document, and wait until the live pool has its budgets and template."""
-        self._repository.push({"nodepool.yaml": document})
+        self._repository.commit({"nodepool.yaml": document})
         declared = yaml.safe_load(document)["spec"]
 
         def landed() -> bool:
@@ -86,7 +86,7 @@ class Budgets:
     def predicted(self) -> dict[str, dict[str, Any]]:
         """The rows of `headroom budgets` by reason."""
         command = [str(Path(sys.executable).with_name("headroom")), "budgets", "--output=json"]
-        command += [f"--repo={self._repository.folder}", "--revision=main", "--cluster=kubeconfig"]
+        command += [f"--repo={self._repository.work}", "--revision=main", "--cluster=kubeconfig"]
         environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig)}
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         return {row["reason"]: row for row in json.loads(done.stdout)["budgets"] if row["nodePool"] == "general"}
@@ -118,7 +118,7 @@ class Budgets:
 
 
 @pytest.fixture
-def budgets(empty_control_plane: ControlPlane, repository: CapacityRepository, kubeconfig: Path) -> Budgets:
+def budgets(empty_control_plane: ControlPlane, repository: GitRepository, kubeconfig: Path) -> Budgets:
     return Budgets(empty_control_plane, repository, kubeconfig)
 
 
@@ -145,10 +145,10 @@ BUDGETS = (
 
 
 def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
-    shop: Shop, budgets: Budgets, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
+    shop: Shop, budgets: Budgets, repository: GitRepository, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    repository.push({"nodepool.yaml": pool(CLOSED, image="old")})
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path):
+    repository.commit({"nodepool.yaml": pool(CLOSED, image="old")})
+    with DaemonProcess(repository.work, kubeconfig, tmp_path):
         shop.api.apply(one_pod_a_node(NODES))
         eventually(lambda: len(shop.running()) == NODES, within=120, what="a pod runs on each of four nodes", every=0.5)
         budgets.push(pool(CLOSED))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import shutil
 import sys
 import urllib.parse
 import urllib.request
@@ -21,7 +21,7 @@ import yaml
 from tests.controlplane import ProgramsMissingError, eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.process import Process
-from tests.e2e.capacity_repository import CapacityRepository
+from tests.git_repository import GitRepository
 from tests.programs import fail_or_skip
 
 pytestmark = pytest.mark.e2e
@@ -81,7 +81,7 @@ def daemon(folder: Path, settings: dict[str, Any]) -> Process:
     """A daemon that fills the buffers of the demo. settings: more of them, `listen` too."""
     config = folder / f"{settings['listen']}.yaml"
     common = {
-        "repository": str(folder / "repository"),
+        "repository": str(folder / "repository" / "work"),
         "revision": "main",
         "path": "clusters/production",
         "cluster": f"embedded:{ROOT / 'examples-repo' / 'snapshots' / 'production'}",
@@ -103,9 +103,9 @@ def daemon(folder: Path, settings: dict[str, Any]) -> Process:
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """With some scrapes of daemons that have filled the demo's buffers."""
     folder = tmp_path_factory.mktemp("dashboard")
-    repository = CapacityRepository(folder / "repository")
-    subprocess.run(["cp", "-r", f"{ROOT / 'examples-repo'}/.", repository.folder], check=True)
-    repository.push({})
+    repository = GitRepository(folder / "repository")
+    shutil.copytree(ROOT / "examples-repo", repository.work, dirs_exist_ok=True)
+    repository.commit()
     one, several = (f"127.0.0.1:{free_port()}" for _ in range(2))
     clusters = [{"name": name} for name in BOTH.split("|")]
     try:

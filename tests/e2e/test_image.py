@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.capacity_repository import CapacityRepository
+from tests.git_repository import GitRepository
 from tests.image.build import Image
 from tests.image.pod import run_in
 
@@ -110,20 +110,20 @@ def test_a_large_placement_compiles_nothing(image: Image, temporary: Path) -> No
 
 
 def test_the_demos_scenario_settles_inside(image: Image, temporary: Path) -> None:
-    repository = CapacityRepository(temporary / "repository")
-    shutil.copytree(ROOT / "examples-repo", repository.folder, dirs_exist_ok=True)
-    repository.push({})
-    for path in [repository.folder, *repository.folder.rglob("*")]:
+    repository = GitRepository(temporary / "repository")
+    shutil.copytree(ROOT / "examples-repo", repository.work, dirs_exist_ok=True)
+    repository.commit()
+    for path in [repository.work, *repository.work.rglob("*")]:
         os.chown(path, 65532, 65532)
     said = run(
         image,
         temporary,
         "headroom",
         "run",
-        "--repo=/tmp/repository",
+        "--repo=/tmp/repository/work",
         "--revision=main",
         "--path=clusters/production",
-        "--cluster=embedded:/tmp/repository/snapshots/production",
+        "--cluster=embedded:/tmp/repository/work/snapshots/production",
         "--until-settled",
         "--at-most=120",
         HEADROOM_LISTEN="127.0.0.1:0",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +24,9 @@ from tests.controlplane import ControlPlane, ProgramsMissingError, eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data, find_program
 from tests.docs.first_hour import typed
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import NAMESPACE, USER
 from tests.e2e.shop import BUFFER_OF_FOUR, NODE_POOL, Shop
+from tests.git_repository import GitRepository
 from tests.image.build import Image
 from tests.image.pod import Pod
 from tests.integration.git_server import GitHttpServer
@@ -61,12 +60,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def git_server(tmp_path: Path) -> Iterator[GitHttpServer]:
     """A private repository over HTTP with the shop's NodePool and buffer."""
-    repository = CapacityRepository(tmp_path / "work")
+    repository = GitRepository(tmp_path / "repository")
     repository.push({"clusters/production/pool.yaml": NODE_POOL, "clusters/production/buffers.yaml": BUFFER_OF_FOUR})
-    served = tmp_path / "served"
-    served.mkdir()
-    subprocess.run(["git", "clone", "--quiet", "--bare", repository.folder, served / "capacity.git"], check=True)
-    with GitHttpServer(served) as server:
+    with GitHttpServer(repository.served) as server:
         server.token = TOKEN
         yield server
 

@@ -15,9 +15,9 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import node_claim, node_class
 from tests.controlplane.rest import Document, condition
 from tests.docs.yaml_blocks import yaml_blocks
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
 from tests.e2e.shop import CLAIM, PLACEHOLDER
+from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
 
@@ -177,11 +177,11 @@ def batch(request: pytest.FixtureRequest, control_plane_with_kueue: ControlPlane
     Its parameter: how long after a failure headroom tries a request again.
     """
     made = Batch(control_plane_with_kueue)
-    repository = CapacityRepository(tmp_path / "repository")
-    repository.push({"nodepool.yaml": node_pool()})
+    repository = GitRepository(tmp_path / "repository")
+    repository.commit({"nodepool.yaml": node_pool()})
     first_retry = getattr(request, "param", "1m")
     kubeconfig = install_rbac(control_plane_with_kueue)
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path, requests_first_retry=first_retry):
+    with DaemonProcess(repository.work, kubeconfig, tmp_path, requests_first_retry=first_retry):
         yield made
         for job in made.api.list("batch/v1", "Job", namespace="research"):
             made.api.delete("batch/v1", "Job", job["metadata"]["name"], namespace="research")

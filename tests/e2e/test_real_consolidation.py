@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import eventually
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import NODE_POOL, Shop, buffer_of, deployment
+from tests.git_repository import GitRepository
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 POOL = (
@@ -22,19 +22,19 @@ POOL = (
 
 
 @pytest.fixture
-def repository_of_the_shop(repository: CapacityRepository) -> CapacityRepository:
-    repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(2)})
+def repository_of_the_shop(repository: GitRepository) -> GitRepository:
+    repository.commit({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(2)})
     return repository
 
 
 @pytest.fixture
 def daemon(
     shop: Shop,  # noqa: ARG001 - asked for what it does
-    repository_of_the_shop: CapacityRepository,
+    repository_of_the_shop: GitRepository,
     kubeconfig: Path,
     tmp_path: Path,
 ) -> Iterator[DaemonProcess]:
-    with DaemonProcess(repository_of_the_shop.folder, kubeconfig, tmp_path) as running:
+    with DaemonProcess(repository_of_the_shop.work, kubeconfig, tmp_path) as running:
         yield running
 
 
@@ -77,12 +77,12 @@ def test_the_node_of_sixty_pods_shrinks_with_them(shop: Shop, daemon: DaemonProc
 
 @pytest.mark.e2e
 def test_the_node_of_an_empty_buffer_shrinks_with_it(
-    shop: Shop, daemon: DaemonProcess, repository_of_the_shop: CapacityRepository
+    shop: Shop, daemon: DaemonProcess, repository_of_the_shop: GitRepository
 ) -> None:
     shop.api.apply(deployment(0))
-    repository_of_the_shop.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(14)})
+    repository_of_the_shop.commit({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(14)})
     shop.wait_for_buffer("FitsExistingCapacity", replicas=14)
     daemon.wait_until_settled(shop.api)
     assert sum(sizes(shop)) >= 16, sizes(shop)
-    repository_of_the_shop.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(1)})
+    repository_of_the_shop.commit({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(1)})
     shrinks(shop, 2, pods=0, chunks=1)

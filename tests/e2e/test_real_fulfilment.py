@@ -14,9 +14,9 @@ import yaml
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.actors import GATE
 from tests.controlplane.rest import Document
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import USER, DaemonProcess
 from tests.e2e.shop import BUFFER_OF_FOUR, NODE_POOL, Shop
+from tests.git_repository import GitRepository
 from tests.manifests import BY_DEPLOYMENT, buffer
 from tests.running_daemon import ROOT
 
@@ -26,11 +26,11 @@ PATIENT_POOL = NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: 1h")
 
 
 @pytest.fixture
-def filled(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
+def filled(shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
     """The daemon beside a buffer of four that it has filled, and a Deployment of ten that runs."""
-    repository.push({"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR})
+    repository.commit({"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR})
     shop.deploy()
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
+    with DaemonProcess(repository.work, kubeconfig, tmp_path) as daemon:
         eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
         shop.wait_for_buffer("FitsExistingCapacity")
         daemon.wait_until_settled(shop.api)
@@ -38,18 +38,16 @@ def filled(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_pat
 
 
 @pytest.fixture
-def filled_apart(
-    shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
-) -> Iterator[DaemonProcess]:
+def filled_apart(shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
     """The same, but the pods were there first, so that the buffer has a node of its own.
 
     Pods would fit on it: its room is lost if Karpenter ever empties another node into it.
     """
-    repository.push({"nodepool.yaml": NODE_POOL})
+    repository.commit({"nodepool.yaml": NODE_POOL})
     shop.deploy()
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path, passes_interval="5s") as daemon:
+    with DaemonProcess(repository.work, kubeconfig, tmp_path, passes_interval="5s") as daemon:
         eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
-        repository.push({"buffers/web.yaml": BUFFER_OF_FOUR})
+        repository.commit({"buffers/web.yaml": BUFFER_OF_FOUR})
         shop.wait_for_buffer("FitsExistingCapacity")
         daemon.wait_until_settled(shop.api)
         yield daemon
@@ -135,7 +133,7 @@ def allow_balloons(shop: Shop) -> None:
 
 @pytest.mark.e2e
 def test_there_and_back_without_losing_the_capacity(
-    filled_apart: DaemonProcess, shop: Shop, repository: CapacityRepository, empty_control_plane: ControlPlane
+    filled_apart: DaemonProcess, shop: Shop, repository: GitRepository, empty_control_plane: ControlPlane
 ) -> None:
     with watched_room(shop) as seen:
         empty_control_plane.restart_karpenter(GATE)
@@ -150,7 +148,7 @@ def test_there_and_back_without_losing_the_capacity(
         assert said(shop) == ("True", "ServedByAutoscaler")
         assert conditions(shop)["Provisioning"]["status"] == "True"
 
-        repository.push({"buffers/web.yaml": annotated("placeholder")})
+        repository.commit({"buffers/web.yaml": annotated("placeholder")})
         eventually(lambda: said(shop) == ("False", "AlsoServed"), within=60, what="headroom takes it back", every=0.5)
         eventually(lambda: holds(shop), within=30, what="its nodes are held again", every=0.5)
         filled_apart.wait_until_settled(shop.api)
@@ -172,17 +170,17 @@ def test_there_and_back_without_losing_the_capacity(
 
 @pytest.mark.e2e
 @pytest.mark.usefixtures("filled")
-def test_balloon_pods_and_back_without_losing_the_capacity(shop: Shop, repository: CapacityRepository) -> None:
+def test_balloon_pods_and_back_without_losing_the_capacity(shop: Shop, repository: GitRepository) -> None:
     allow_balloons(shop)
     with watched_room(shop) as seen:
-        repository.push({"buffers/web.yaml": annotated("balloon")})
+        repository.commit({"buffers/web.yaml": annotated("balloon")})
         eventually(lambda: said(shop) == ("True", "BalloonPods"), within=90, what="balloon pods keep it", every=0.5)
         assert len(balloons(shop)) == CHUNKS
         assert {pod["spec"]["priority"] for pod in balloons(shop)} == {-10}
         eventually(lambda: holds(shop) == set(), within=30, what="every hold is released", every=0.5)
         assert conditions(shop)["Provisioning"]["status"] == "True"
 
-        repository.push({"buffers/web.yaml": annotated("placeholder")})
+        repository.commit({"buffers/web.yaml": annotated("placeholder")})
         eventually(lambda: balloons(shop) == [], within=60, what="the balloon is gone", every=0.5)
         assert holds(shop), "what it stood on was held first"
         shop.wait_for_buffer("FitsExistingCapacity")
@@ -191,10 +189,10 @@ def test_balloon_pods_and_back_without_losing_the_capacity(shop: Shop, repositor
 
 @pytest.mark.e2e
 @pytest.mark.usefixtures("filled")
-def test_web_pods_push_balloon_pods_out(shop: Shop, repository: CapacityRepository) -> None:
+def test_web_pods_push_balloon_pods_out(shop: Shop, repository: GitRepository) -> None:
     allow_balloons(shop)
     # What Karpenter would move meanwhile must not be taken for what pushes the balloon pods out.
-    repository.push({"nodepool.yaml": PATIENT_POOL, "buffers/web.yaml": annotated("balloon")})
+    repository.commit({"nodepool.yaml": PATIENT_POOL, "buffers/web.yaml": annotated("balloon")})
     eventually(lambda: said(shop) == ("True", "BalloonPods"), within=90, what="balloon pods keep it", every=0.5)
     shop.scale(10 + CHUNKS)
 
@@ -202,7 +200,7 @@ def test_web_pods_push_balloon_pods_out(shop: Shop, repository: CapacityReposito
     # forty percent of fourteen, rounded up
     eventually(lambda: len(balloons(shop)) == 6, within=120, what="the balloon pods have new nodes", every=0.5)
 
-    repository.push({"buffers/web.yaml": None})
+    repository.commit({"buffers/web.yaml": None})
     eventually(lambda: balloons(shop) == [], within=60, what="the balloon is pruned with its buffer", every=0.5)
 
 

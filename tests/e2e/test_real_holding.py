@@ -11,30 +11,30 @@ import pytest
 
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.waiting import moments
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import USER, DaemonProcess
 from tests.e2e.shop import Shop, buffer_of
 from tests.e2e.warm_nodes import HOLD, POOL, held_nodes, is_full, web
+from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def kept(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
+def kept(shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
     """The daemon keeps four nodes, each of which holds one chunk."""
-    repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(4)})
+    repository.commit({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(4)})
     shop.api.apply(web(0))
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
+    with DaemonProcess(repository.work, kubeconfig, tmp_path) as daemon:
         shop.wait_for_buffer("FitsExistingCapacity")
         assert len(held_nodes(shop)) == 4
         yield daemon
 
 
 def test_four_held_nodes_that_drift_are_replaced_one_at_a_time_and_the_buffer_is_never_short(
-    kept: DaemonProcess, shop: Shop, repository: CapacityRepository, empty_control_plane: ControlPlane
+    kept: DaemonProcess, shop: Shop, repository: GitRepository, empty_control_plane: ControlPlane
 ) -> None:
     old = set(held_nodes(shop))
-    repository.push({"nodepool.yaml": POOL.replace("labels: {team: shop}", "labels: {team: shop, color: blue}")})
+    repository.commit({"nodepool.yaml": POOL.replace("labels: {team: shop}", "labels: {team: shop, color: blue}")})
     changes: Counter[str] = Counter()
     marked: dict[str, bool] = {}
     took = 0.0

@@ -9,10 +9,10 @@ import pytest
 
 from tests.controlplane.rest import Document, condition
 from tests.controlplane.waiting import moments
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import Shop, buffer_of
 from tests.e2e.warm_nodes import HOLD, POOL, held_nodes, is_full, web
+from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
 
@@ -21,21 +21,19 @@ LIFE = 72
 
 
 @pytest.fixture
-def daemon(
-    shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
-) -> Callable[..., DaemonProcess]:
+def daemon(shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path) -> Callable[..., DaemonProcess]:
     """Starts the daemon on a web Deployment without pods and a pool; settings by name."""
     shop.api.apply(web(0))
 
     def start(**settings: str) -> DaemonProcess:
-        return DaemonProcess(repository.folder, kubeconfig, tmp_path, **settings)
+        return DaemonProcess(repository.work, kubeconfig, tmp_path, **settings)
 
     return start
 
 
-def test_expiry(daemon: Callable[..., DaemonProcess], shop: Shop, repository: CapacityRepository) -> None:
+def test_expiry(daemon: Callable[..., DaemonProcess], shop: Shop, repository: GitRepository) -> None:
     """Two nodes of one age are replaced one after the other, each before Karpenter would end it."""
-    repository.push(
+    repository.commit(
         {"nodepool.yaml": POOL.replace("expireAfter: 720h", f"expireAfter: {LIFE}s"), "buffers/web.yaml": buffer_of(2)}
     )
     with daemon(passes_interval="2s"):

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from tests.controlplane import eventually
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.fault_proxy import FaultProxy
 from tests.e2e.research import CHECK, FOUND, MADE, NOT_FOUND, Research, node_pool, pod_template
+from tests.git_repository import GitRepository
 
 NODES = 2
 KILLS = 12
@@ -28,11 +28,11 @@ MANIFESTS: dict[str, str | None] = {"batch.yaml": yaml.safe_dump_all([POOL, TEMP
 
 @pytest.mark.e2e
 def test_a_request_is_made_in_one_step_and_checks_say_what_is_left(
-    research: Research, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
+    research: Research, repository: GitRepository, kubeconfig: Path, tmp_path: Path
 ) -> None:
     """110 nodes from none, more than a pass makes of others; then the booked room is not there for a check."""
-    repository.push(MANIFESTS)
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
+    repository.commit(MANIFESTS)
+    with DaemonProcess(repository.work, kubeconfig, tmp_path) as daemon:
         daemon.wait_until_ready()
         research.ask("train", ("worker", 110))
         research.wait_for("train", "Provisioned", MADE, within=180)
@@ -77,16 +77,14 @@ def proxy(kubeconfig: Path, tmp_path: Path) -> Iterator[FaultProxy]:
 
 
 @pytest.fixture
-def daemon(
-    research: Research, repository: CapacityRepository, proxy: FaultProxy, tmp_path: Path
-) -> Iterator[DaemonProcess]:
+def daemon(research: Research, repository: GitRepository, proxy: FaultProxy, tmp_path: Path) -> Iterator[DaemonProcess]:
     """With a pool and a PodTemplate in the cluster and nothing in the repository, it has nothing to write until there is a request.
 
     Bookings are short, so that their end is within reach.
     """
     research.api.apply(POOL)
     research.api.apply(TEMPLATE)
-    with DaemonProcess(repository.folder, proxy.kubeconfig, tmp_path, requests_booked_for="15s") as running:
+    with DaemonProcess(repository.work, proxy.kubeconfig, tmp_path, requests_booked_for="15s") as running:
         running.wait_until_ready()
         eventually(lambda: running.status()["passes"] >= 1, within=60, what="a pass was made", every=0.5)
         research.wait_until_hashed()

@@ -13,10 +13,10 @@ import yaml
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
 from tests.docs.yaml_blocks import yaml_blocks
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.research import MADE, Research, node_pool
 from tests.e2e.shop import CLAIM
+from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
 
@@ -52,11 +52,11 @@ def nodes_of(research: Research, name: str, count: int) -> set[str]:
 
 
 def test_only_its_own_pods_come_to_its_nodes_until_all_have_come(
-    empty_control_plane: ControlPlane, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
+    empty_control_plane: ControlPlane, repository: GitRepository, kubeconfig: Path, tmp_path: Path
 ) -> None:
     research = Research(empty_control_plane)
-    repository.push({"capacity.yaml": yaml.safe_dump_all([node_pool(cpu="4"), *DECLARED])})
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
+    repository.commit({"capacity.yaml": yaml.safe_dump_all([node_pool(cpu="4"), *DECLARED])})
+    with DaemonProcess(repository.work, kubeconfig, tmp_path) as daemon:
         daemon.wait_until_ready()
         research.wait_for("train", "Provisioned", MADE, within=120)
         nodes = reserved(research)

@@ -11,10 +11,10 @@ import pytest
 
 from tests.controlplane import eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import Shop, buffer_of
 from tests.e2e.warm_nodes import POOL, web
+from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
 
@@ -45,12 +45,12 @@ def bound(shop: Shop, app: str) -> bool:
 
 
 def test_scarce_room_is_marked_and_nobody_waits(
-    shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
+    shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path
 ) -> None:
     shop.api.apply(web(0))
     shop.api.apply(batch(0))
     buffers = buffer_of(1), buffer_of(1).replace("name: web", "name: batch")
-    repository.push(
+    repository.commit(
         {
             "pool.yaml": FIRST_POOL,
             "batch.yaml": BATCH_POOL,
@@ -58,7 +58,7 @@ def test_scarce_room_is_marked_and_nobody_waits(
             "buffers/batch.yaml": buffers[1],
         }
     )
-    with DaemonProcess(repository.folder, kubeconfig, tmp_path, placement_surge="all") as daemon:
+    with DaemonProcess(repository.work, kubeconfig, tmp_path, placement_surge="all") as daemon:
         eventually(lambda: scarce(shop) == ["batch"], within=120, what="the room of batch is marked", every=0.5)
         daemon.wait_until_settled(shop.api)
         before = {claim["metadata"]["name"] for claim in shop.claims()}

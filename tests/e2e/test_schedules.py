@@ -16,9 +16,9 @@ import yaml
 from tests import manifests
 from tests.controlplane import eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import NODE_POOL, Shop
+from tests.git_repository import GitRepository
 from tests.running_daemon import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -89,7 +89,7 @@ def created(item: Document) -> datetime:
 
 
 @pytest.fixture
-def daemon(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path) -> DaemonProcess:
+def daemon(shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path) -> DaemonProcess:
     definition = yaml.safe_load(CRD.read_text())
     shop.api.apply(definition)
     name = definition["metadata"]["name"]
@@ -99,7 +99,7 @@ def daemon(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_pat
         return any(row["type"] == "Established" and row["status"] == "True" for row in rows)
 
     eventually(established, within=30, what="the MetricsProducer is defined")
-    return DaemonProcess(repository.folder, kubeconfig, tmp_path, passes_interval="600s")
+    return DaemonProcess(repository.work, kubeconfig, tmp_path, passes_interval="600s")
 
 
 def status(shop: Shop) -> dict[str, Any]:
@@ -127,10 +127,10 @@ def wait_for_status(shop: Shop, value: int, following: int, at: datetime, *, wit
 
 
 def test_a_buffer_grows_by_its_lead_time_is_full_at_the_edge_and_is_released_after(
-    daemon: DaemonProcess, shop: Shop, repository: CapacityRepository
+    daemon: DaemonProcess, shop: Shop, repository: GitRepository
 ) -> None:
     start, end = window(after=LEAD + timedelta(seconds=35))
-    repository.push(
+    repository.commit(
         {
             "nodepool.yaml": NODE_POOL,
             "schedule.yaml": schedule(start, end, replicas=4),
@@ -171,10 +171,10 @@ def test_a_buffer_grows_by_its_lead_time_is_full_at_the_edge_and_is_released_aft
 
 
 def test_a_static_pool_follows_its_schedule_to_zero_and_back_and_tells_what_keeps_its_nodes(
-    daemon: DaemonProcess, shop: Shop, repository: CapacityRepository
+    daemon: DaemonProcess, shop: Shop, repository: GitRepository
 ) -> None:
     start, end = window(after=timedelta(seconds=20))
-    repository.push({"reports.yaml": REPORTS, "schedule.yaml": schedule(start, end, replicas=3)})
+    repository.commit({"reports.yaml": REPORTS, "schedule.yaml": schedule(start, end, replicas=3)})
     shop.api.apply(BUDGET)
     with daemon:
         pool = eventually(lambda: replicas(shop) == 0, within=30, what="the pool is there, at 0", every=0.5)

@@ -21,9 +21,9 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace, node_class, node_pool
 from tests.controlplane.rest import Document
 from tests.controlplane.waiting import moments
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.cut_connections import CuttableConnections
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
+from tests.git_repository import GitRepository
 from tests.integration.git_server import GitHttpServer
 from tests.manifests import buffer, pod_template
 
@@ -154,7 +154,7 @@ class Trouble:
         cluster: Cluster,
         git: GitHttpServer,
         between: CuttableConnections,
-        repository: CapacityRepository,
+        repository: GitRepository,
         chance: random.Random,
     ) -> None:
         self._cluster, self._git, self._between, self._repository = cluster, git, between, repository
@@ -256,7 +256,7 @@ def plane(empty_api_server: ControlPlane) -> ControlPlane:
 
 @pytest.mark.soak
 def test_an_hour_of_trouble_leaves_nothing_behind(
-    plane: ControlPlane, repository: CapacityRepository, tmp_path: Path
+    plane: ControlPlane, repository: GitRepository, tmp_path: Path
 ) -> None:
     assert MINUTES >= LEAST_MINUTES, (
         f"HEADROOM_SOAK_MINUTES is {MINUTES:g}, expected {LEAST_MINUTES} or more: quarters of a shorter run see different troubles"
@@ -264,11 +264,8 @@ def test_an_hour_of_trouble_leaves_nothing_behind(
     chance = random.Random(5)
     cluster = Cluster(plane, chance)
     cluster.fill()
-    bare = tmp_path / "served"
-    bare.mkdir()
-    (bare / "capacity.git").symlink_to(repository.folder / ".git")
     settings = {"git_timeout": "10s", "passes_interval": "500ms"}
-    with GitHttpServer(bare) as git, CuttableConnections(install_rbac(plane), tmp_path) as between:
+    with GitHttpServer(repository.served) as git, CuttableConnections(install_rbac(plane), tmp_path) as between:
         trouble = Trouble(cluster, git, between, repository, chance)
         trouble.commit()
         with DaemonProcess(git.url, between.kubeconfig, tmp_path, **settings) as daemon:

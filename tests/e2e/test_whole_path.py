@@ -8,9 +8,9 @@ import pytest
 
 from tests.controlplane import eventually
 from tests.controlplane.rest import condition
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import BUFFER_OF_FOUR, NODE_POOL, Shop
+from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
 
@@ -18,11 +18,11 @@ HOLD = "karpenter.sh/do-not-disrupt"
 
 
 @pytest.fixture
-def warm(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path) -> DaemonProcess:
+def warm(shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path) -> DaemonProcess:
     """The daemon, not started yet, on a repository with a pool and a buffer of four, and a Deployment of ten."""
-    repository.push({"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR})
+    repository.commit({"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR})
     shop.deploy()
-    return DaemonProcess(repository.folder, kubeconfig, tmp_path)
+    return DaemonProcess(repository.work, kubeconfig, tmp_path)
 
 
 def test_a_commit_makes_placeholders_with_everything_karpenter_asks_for(warm: DaemonProcess, shop: Shop) -> None:
@@ -84,7 +84,7 @@ def test_a_scale_up_of_the_buffers_size_waits_for_no_node_and_the_buffer_refills
 
 
 def test_deleting_the_buffer_in_git_hands_its_nodes_back_to_karpenter(
-    warm: DaemonProcess, shop: Shop, repository: CapacityRepository
+    warm: DaemonProcess, shop: Shop, repository: GitRepository
 ) -> None:
     with warm:
         shop.wait_for_buffer("FitsExistingCapacity")
@@ -93,7 +93,7 @@ def test_deleting_the_buffer_in_git_hands_its_nodes_back_to_karpenter(
         eventually(lambda: shop.claims() == [], within=120, what="Karpenter has removed every empty node", every=0.5)
         shop.scale(10)
         shop.wait_for_buffer("FitsExistingCapacity")
-        repository.push({"buffers/web.yaml": None})
+        repository.commit({"buffers/web.yaml": None})
         eventually(lambda: not shop.buffer(), within=60, what="the buffer is pruned from the cluster", every=0.5)
 
         def unheld() -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import headroom_command
+from tests.git_repository import GitRepository
 from tests.goldens import check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,22 +55,14 @@ def test_explain_names_the_flag_that_pods_need() -> None:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A Git repository of the examples with a branch that asks for more."""
-    folder = tmp_path / "capacity"
-    shutil.copytree(EXAMPLES, folder)
-    buffer = folder / "clusters" / "production" / "buffers" / "shop.yaml"
-
-    def git(*words: str) -> None:
-        identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
-
-    git("init", "--initial-branch=main")
-    git("add", "--all")
-    git("commit", "--message", "Start")
-    git("checkout", "-b", "more")
-    buffer.write_text(buffer.read_text().replace("percentage: 20", "percentage: 80"))
-    git("commit", "--all", "--message", "More web capacity")
-    git("checkout", "main")
-    return folder
+    made = GitRepository(tmp_path)
+    shutil.copytree(EXAMPLES, made.work, dirs_exist_ok=True)
+    made.commit()
+    made.git("checkout", "--quiet", "-b", "more")
+    buffer = "clusters/production/buffers/shop.yaml"
+    made.commit({buffer: (EXAMPLES / buffer).read_text().replace("percentage: 20", "percentage: 80")})
+    made.git("checkout", "--quiet", "main")
+    return made.work
 
 
 @pytest.mark.parametrize("output", ["json", "markdown"])

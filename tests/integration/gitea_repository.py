@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
+import re
 from pathlib import Path
 from typing import Any
 
 from tests import manifests
 from tests.controlplane.gitea import ADMIN, Gitea
-from tests.e2e.capacity_repository import IDENTITY
+from tests.git_repository import Files, GitRepository
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE_POOL = (ROOT / "config" / "scaffold" / "nodepools.yaml").read_text()
@@ -21,36 +21,27 @@ def buffer(name: str, replicas: int) -> str:
     return manifests.buffer(name, size, of=of, namespace="") + manifests.pod_template(name, namespace="")
 
 
-class GiteaRepository:
-    """Made on the forge with a first commit on `main`: a NodePool, and a buffer of three chunks."""
+class GiteaRepository(GitRepository):
+    """Made on the forge with a first commit on `main`: a NodePool, and a buffer of three chunks. The clone's remote `origin` is the forge."""
 
-    def __init__(self, gitea: Gitea, name: str, folder: Path) -> None:
+    def __init__(self, gitea: Gitea, folder: Path) -> None:
+        super().__init__(folder)
+        name = re.sub(r"\W+", "-", folder.name)
         self.gitea = gitea
         self.name = f"{ADMIN}/{name}"
-        self.folder = folder
         gitea.api("POST", "/user/repos", {"name": name, "default_branch": "main", "private": True})
-        folder.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
         self.git("remote", "add", "origin", gitea.git_url(self.name, token=gitea.token))
-        self.push("main", {"pools.yaml": NODE_POOL, "web.yaml": buffer("web", 3)})
+        self.publish("main", {"pools.yaml": NODE_POOL, "web.yaml": buffer("web", 3)})
 
-    def push(self, branch: str, files: dict[str, str | None], *, start: str = "", to: str = "origin") -> str:
-        """Commits the files (None deletes one) on a branch, made at `start` where that is given, and pushes it. to: a remote or a URL."""
+    def publish(self, branch: str, files: Files, *, start: str = "", to: str = "origin") -> str:
+        """Commits the files on a branch, made at `start` where that is given, and pushes it. to: a remote or a URL."""
         if start:
             self.git("checkout", "--quiet", "-b", branch, start)
         else:
             self.git("checkout", "--quiet", "-B", branch)
-        for name, text in files.items():
-            path = self.folder / name
-            if text is None:
-                path.unlink()
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", "Change capacity")
+        commit = self.commit(files)
         self.git("push", "--quiet", to, branch)
-        return self.git("rev-parse", "HEAD")
+        return commit
 
     def open_pull_request(self, branch: str, *, head: str = "", token: str | None = None) -> int:
         body = {"title": f"Change from {branch}", "head": head or branch, "base": "main"}
@@ -73,9 +64,3 @@ class GiteaRepository:
         """The last status of each context."""
         found = self.gitea.api("GET", f"/repos/{self.name}/commits/{commit}/status")
         return {status["context"]: status for status in found["statuses"] or []}
-
-    def git(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(self.folder), *IDENTITY, *words], check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.apply import InventoryParent
+from tests.git_repository import Files, GitRepository
 from tests.headroom_command import headroom
-from tests.integration.git_repository import GitRepository
 from tests.manifests import snapshot_in
 from tests.unit.cli.two_folders import CATALOGUE, POOL, SHAPE, office
 
@@ -40,13 +40,10 @@ class Repository(GitRepository):
         self.snapshot = folder / "snapshot"
         snapshot_in(self.snapshot, {}, CATALOGUE)
 
-    def branch(self, name: str, files: dict[str, str | None]) -> None:
+    def branch(self, name: str, files: Files) -> None:
         """A branch of main with these files written, or removed for None. Main is checked out afterwards."""
         self.git("checkout", "--quiet", "-B", name, "main")
-        for path, text in files.items():
-            if text is None:
-                (self.work / path).unlink()
-        self.commit({path: text for path, text in files.items() if text is not None})
+        self.commit(files)
         self.git("checkout", "--quiet", "main")
 
     def diff(self, *words: str, now: str = SUNDAY) -> subprocess.CompletedProcess[str]:

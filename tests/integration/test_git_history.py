@@ -16,7 +16,7 @@ from reconciler.source.git import GitSource
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import TreeLimits
 from tests.fakes.clock import ManualClock
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 
 HOLD = timedelta(minutes=10)
 WHATEVER_THE_SERVER = pytest.mark.parametrize("five_commits", [True], indirect=True, ids=["filtering"])

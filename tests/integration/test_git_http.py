@@ -18,7 +18,7 @@ from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 from tests.integration.git_server import GitHttpServer
 from tests.unit.source.test_commands import processes_with
 

@@ -19,7 +19,7 @@ from reconciler.source.opening import WorkingTree, open_source, tree_at
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 
 SERVED_BY_SSH = """#!/bin/sh
 # takes the options, then the host, then runs what the far side would

@@ -16,7 +16,7 @@ from reconciler.source.merging import Revisions, Sides, sides_of
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 
 START = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}
 

@@ -27,7 +27,7 @@ WRONG = buffer("api", 5).replace("replicas: 5", "replicas: five")
 
 @pytest.fixture
 def repository(gitea: Gitea, tmp_path: Path) -> GiteaRepository:
-    return GiteaRepository(gitea, re.sub(r"\W+", "-", tmp_path.name), tmp_path / "clone")
+    return GiteaRepository(gitea, tmp_path)
 
 
 def document(file: str) -> Any:
@@ -36,7 +36,7 @@ def document(file: str) -> Any:
 
 def job(repository: GiteaRepository, number: int | None, *, token: str = "", headroom: str = "") -> Job:
     """What the runner knows of a pull request, or without a number of a push. It works in a clone of its own of what is checked out here."""
-    gitea, place = repository.gitea, Path(tempfile.mkdtemp(dir=repository.folder.parent))
+    gitea, place = repository.gitea, Path(tempfile.mkdtemp(dir=repository.work.parent))
     repository.git("clone", "--quiet", "--no-local", ".", str(place / "checkout"))
     event: dict[str, Any] = {}
     if number is not None:
@@ -88,8 +88,8 @@ def run(file: str, repository: GiteaRepository, number: int | None, **words: str
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_pull_request_is_told_and_then_fails_for_its_own_errors_alone(repository: GiteaRepository, file: str) -> None:
-    repository.push("main", {"api.yaml": buffer("api", 5), "old.yaml": WRONG.replace("name: api", "name: old")})
-    repository.push("less", {"api.yaml": buffer("api", 2)}, start="main")
+    repository.publish("main", {"api.yaml": buffer("api", 5), "old.yaml": WRONG.replace("name: api", "name: old")})
+    repository.publish("less", {"api.yaml": buffer("api", 2)}, start="main")
     number = repository.open_pull_request("less")
     done = run(file, repository, number)
     assert not done.failed, done.log
@@ -100,7 +100,7 @@ def test_a_pull_request_is_told_and_then_fails_for_its_own_errors_alone(reposito
     assert "at sample prices" in line, "in CI without a catalog there are no others"
     assert [path.name for path in done.kept] == ["report.html"]
 
-    repository.push("less", {"api.yaml": WRONG})
+    repository.publish("less", {"api.yaml": WRONG})
     done = run(file, repository, number)
     assert done.failed
     (told,) = repository.comments(number)
@@ -109,9 +109,9 @@ def test_a_pull_request_is_told_and_then_fails_for_its_own_errors_alone(reposito
     assert [path.name for path in done.kept] == ["report.html"], "what a job keeps, it keeps when it fails"
 
     repository.git("checkout", "--quiet", "main")
-    repository.push("main", {"api.yaml": buffer("api", 50), "late.yaml": buffer("late", 7)})
+    repository.publish("main", {"api.yaml": buffer("api", 50), "late.yaml": buffer("late", 7)})
     repository.git("checkout", "--quiet", "less")
-    repository.push("less", {"api.yaml": buffer("api", 4)})
+    repository.publish("less", {"api.yaml": buffer("api", 4)})
     assert not run(file, repository, number).failed
     (told,) = repository.comments(number)
     assert "Not merged, since api.yaml is in conflict" in told["body"]
@@ -126,7 +126,7 @@ def test_a_fork_and_a_token_that_may_only_read_have_the_report_in_the_log(
     other = re.sub(r"\W", "-", repository.name)
     theirs = repository.gitea.add_user(other, scopes="read:repository,read:issue,read:user")
     repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{other}", {"permission": "read"})
-    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
+    repository.publish("more", {"api.yaml": buffer("api", 5)}, start="main")
     number = repository.open_pull_request("more")
     done = run(file, repository, number, token=theirs)
     assert not done.failed, done.log
@@ -136,7 +136,9 @@ def test_a_fork_and_a_token_that_may_only_read_have_the_report_in_the_log(
 
     fork = repository.fork(other)
     repository.git("checkout", "--quiet", "-b", "evil", "main")
-    repository.push("evil", {"templates/nodeclaim.yaml.j2": "{{ 1 / 0 }}\n", "evil.yaml": buffer("evil", 9)}, to=fork)
+    repository.publish(
+        "evil", {"templates/nodeclaim.yaml.j2": "{{ 1 / 0 }}\n", "evil.yaml": buffer("evil", 9)}, to=fork
+    )
     number = repository.open_pull_request("evil", head=f"{other}:evil")
     done = run(file, repository, number)
     assert not done.failed, done.log
@@ -158,7 +160,7 @@ def test_what_a_token_may_not_do_is_told_and_the_head_has_the_word_at_any_instan
         done.script(words, {"GITEA_TOKEN": token})
         return done
 
-    commit = repository.push("more", {"api.yaml": buffer("api", 2)}, start="main")
+    commit = repository.publish("more", {"api.yaml": buffer("api", 2)}, start="main")
     number = repository.open_pull_request("more")
     done = posted(theirs, "2026-12-24T08:00:00Z")
     assert done.failed, done.log
@@ -173,7 +175,7 @@ def test_what_a_token_may_not_do_is_told_and_the_head_has_the_word_at_any_instan
         (4, "2026-11-26T08:00:00Z"),
         (5, "2026-01-01T00:00:00Z"),
     ):
-        commit = repository.push("more", {"api.yaml": buffer("api", replicas)})
+        commit = repository.publish("more", {"api.yaml": buffer("api", replicas)})
         done = posted(repository.gitea.token, now)
         assert not done.failed, done.log
         (told,) = repository.comments(number)
@@ -183,11 +185,11 @@ def test_what_a_token_may_not_do_is_told_and_the_head_has_the_word_at_any_instan
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_push_to_main_fails_for_errors_and_not_for_warnings(repository: GiteaRepository, file: str) -> None:
-    repository.push("main", {"web.yaml": buffer("web", 3).replace("replicas: 3", "replicas: 3, colour: red")})
+    repository.publish("main", {"web.yaml": buffer("web", 3).replace("replicas: 3", "replicas: 3, colour: red")})
     done = run(file, repository, None)
     assert "spec.colour is not a field of this kind" in done.log
     assert not done.failed, done.log
-    repository.push("main", {"api.yaml": WRONG})
+    repository.publish("main", {"api.yaml": WRONG})
     done = run(file, repository, None)
     assert done.failed
     assert "spec.replicas must be a whole number" in done.log
@@ -216,9 +218,9 @@ def test_gitlab_compares_with_the_head_of_the_target_also_from_a_fork_that_is_be
     repository.gitea.add_user(other)
     repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{other}", {"permission": "read"})
     fork = repository.fork(other)
-    repository.push("main", {"late.yaml": buffer("late", 7)})
+    repository.publish("main", {"late.yaml": buffer("late", 7)})
     repository.git("checkout", "--quiet", "-b", "more", "HEAD~1")
-    repository.push("more", {"web.yaml": buffer("web", 2)}, to=fork)
+    repository.publish("more", {"web.yaml": buffer("web", 2)}, to=fork)
     repository.git("remote", "set-url", "origin", fork)
     done = job(repository, None)
     (read,) = document(file).values()

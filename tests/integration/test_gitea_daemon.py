@@ -21,7 +21,7 @@ SECRET = "shared-with-the-forge"
 
 @pytest.fixture
 def repository(gitea: Gitea, tmp_path: Path) -> GiteaRepository:
-    return GiteaRepository(gitea, re.sub(r"\W+", "-", tmp_path.name), tmp_path / "clone")
+    return GiteaRepository(gitea, tmp_path)
 
 
 def add_webhook(repository: GiteaRepository, port: int, secret: str) -> None:
@@ -51,7 +51,7 @@ def test_a_signed_webhook_starts_a_poll_at_once_and_an_unsigned_one_is_refused(
         assert refused(port, **{"X-Gitea-Event": "push"}) == 401
         assert refused(port, **{"X-Gitea-Event": "push", "X-Gitea-Signature": "0" * 64}) == 401
         add_webhook(repository, port, SECRET)
-        commit = repository.push("main", {"web.yaml": buffer("web", 4)})
+        commit = repository.publish("main", {"web.yaml": buffer("web", 4)})
 
         def took_over() -> bool:
             return str(daemon.status()["revision"]).endswith(commit)
@@ -74,7 +74,7 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
         "FORGE_REPORTS": "true",
         "FORGE_PAGES": pages,
     }
-    head = repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
+    head = repository.publish("more", {"api.yaml": buffer("api", 5)}, start="main")
     number = repository.open_pull_request("more")
     with GiteaDaemon(repository, tmp_path, **settings) as daemon:
 
@@ -89,9 +89,9 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
         assert "CapacityBuffer/default/api" in daemon.fetch(f"/pulls/{number}")
         # Only main has this by now; merging takes none of it back.
         repository.git("checkout", "--quiet", "main")
-        repository.push("main", {"late.yaml": buffer("late", 7)})
+        repository.publish("main", {"late.yaml": buffer("late", 7)})
         repository.git("checkout", "--quiet", "more")
-        repository.push("more", {"api.yaml": buffer("api", 6)})
+        repository.publish("more", {"api.yaml": buffer("api", 6)})
         eventually(lambda: says("absent → 6"), within=60, what="the daemon follows the pull request")
         assert not says("→ absent")
 
@@ -102,16 +102,10 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
         repository.gitea.api("POST", f"/repos/{repository.name}/forks", {"name": "fork"}, token=theirs)
         fork = repository.gitea.git_url(f"{other}/fork").replace("://", f"://{other}:{theirs}@")
         repository.git("checkout", "--quiet", "-b", "evil", "main")
-        template = repository.folder / "templates" / "nodeclaim.yaml.j2"
-        template.parent.mkdir()
-        template.write_text("{{ 1 / 0 }}\n")
-        (repository.folder / "evil.yaml").write_text(buffer("evil", 9))
-        repository.git("add", "--all")
-        repository.git("commit", "--quiet", "--message", "Trust me")
-        repository.git("push", "--quiet", fork, "evil")
+        files = {"templates/nodeclaim.yaml.j2": "{{ 1 / 0 }}\n", "evil.yaml": buffer("evil", 9)}
+        commit = repository.publish("evil", files, to=fork)
         number = repository.open_pull_request("evil", head=f"{other}:evil", token=theirs)
         eventually(lambda: says("absent → 9"), within=60, what="the daemon reports on the pull request of a fork")
         assert not says("template-failed")
-        commit = repository.git("rev-parse", "evil").strip()
         eventually(lambda: "headroom/plan" in repository.statuses(commit), within=30, what="the commit has a status")
         assert repository.statuses(commit)["headroom/plan"]["status"] == "warning", "its template was not judged"

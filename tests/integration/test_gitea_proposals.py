@@ -22,7 +22,7 @@ BRANCH = "headroom/production"
 
 @pytest.fixture
 def repository(gitea: Gitea, tmp_path: Path) -> GiteaRepository:
-    return GiteaRepository(gitea, re.sub(r"\W+", "-", tmp_path.name), tmp_path / "clone")
+    return GiteaRepository(gitea, tmp_path)
 
 
 def proposed(repository: GiteaRepository) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
     repository: GiteaRepository, tmp_path: Path
 ) -> None:
     moved = {"west/pools.yaml": NODE_POOL, "west/web.yaml": buffer("web", 3), "pools.yaml": None, "web.yaml": None}
-    first = repository.push("main", moved)
+    first = repository.publish("main", moved)
     port = free_port()
     add_webhook(repository, port, SECRET)
     settings = {
@@ -78,7 +78,7 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
         )
         assert f"Headroom-Source: {first}" in repository.git("log", "-1", "--format=%B", f"origin/{BRANCH}")
 
-        second = repository.push("main", {"west/web.yaml": buffer("web", 9)})
+        second = repository.publish("main", {"west/web.yaml": buffer("web", 9)})
         eventually(lambda: is_open_for(repository, second), within=60, what="the pull request is updated")
         assert proposed(repository)["capacitybuffer.default.web.yaml"]["spec"]["replicas"] == 9
         assert repository.git("rev-parse", f"origin/{BRANCH}~1") == second
@@ -91,7 +91,7 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
         eventually(lambda: daemon.passes() > passes + 1, within=30, what="further passes are made")
         assert [pull["state"] for pull in repository.pull_requests()] == ["closed"]
 
-        third = repository.push("main", {"west/web.yaml": buffer("web", 4)})
+        third = repository.publish("main", {"west/web.yaml": buffer("web", 4)})
         anew = "a later commit is proposed all the same"
         eventually(lambda: is_open_for(repository, third, beside=1), within=60, what=anew)
         rendered = {f"rendered/{name}": yaml.safe_dump(document) for name, document in proposed(repository).items()}

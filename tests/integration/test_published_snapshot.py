@@ -16,8 +16,8 @@ from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import workload
 from tests.fakes.played_cluster import PlayedCluster
+from tests.git_repository import GitRepository
 from tests.headroom_command import headroom_at
-from tests.integration.git_repository import GitRepository
 from tests.manifests import BY_DEPLOYMENT, buffer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.controlplane.waiting import eventually
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 from tests.integration.git_server import GitHttpServer
 from tests.kubeconfigs import write_kubeconfig
 from tests.manifests import buffer, node_pool, pod_template

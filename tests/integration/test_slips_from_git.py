@@ -21,7 +21,7 @@ from reconciler.source.git import GitSource
 from reconciler.stages.state import PassResult
 from tests.fakes.embedded import Sandbox, workload
 from tests.fakes.rendering import one_render_process
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 from tests.properties.slips import SAMPLES, Slip, some_slips
 from tests.properties.test_slips import outcome
 

@@ -12,7 +12,7 @@ from reconciler.source.credentials import GitOptions
 from reconciler.source.git import NEVER_ENDED, GitSource
 from reconciler.source.state import LatestTree
 from tests.fakes.clock import ManualClock
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 
 GOOD, BAD, NEWER = {"pool.yaml": "good"}, {"pool.yaml": "bad"}, {"pool.yaml": "newer"}
 

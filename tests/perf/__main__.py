@@ -9,13 +9,13 @@ For a placement of any other size, beside Karpenter's if wanted: `python -m test
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.git_repository import GitRepository
 from tests.perf import provisioning_requests
 from tests.perf.large_cluster import write_buffers, write_documents, write_snapshot
 from tests.perf.many_buffers import held_buffers
@@ -53,18 +53,16 @@ def _validate(work: Path) -> Figures:
 def _diff(work: Path) -> Figures:
     """A pull request that edits a hundredth of the documents."""
     write_snapshot(work / "snapshot", nodes=NODES, pods=PODS)
-    folder = work / "compared"
-    write_documents(folder, count=DOCUMENTS)
-    git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
-    for words in (["init", "-q", "-b", "main"], ["add", "--all"], ["commit", "-q", "-m", "Start"]):
-        subprocess.run([*git, *words], check=True)
-    for path in sorted(folder.glob("*.yaml"))[:10]:
+    compared = GitRepository(work / "compared")
+    write_documents(compared.work, count=DOCUMENTS)
+    compared.commit()
+    for path in sorted(compared.work.glob("*.yaml"))[:10]:
         path.write_text(path.read_text().replace("replicas: 3\n", "replicas: 5\n"))
     command = [
         HEADROOM,
         "diff",
         "main..",
-        f"--repo={folder}",
+        f"--repo={compared.work}",
         f"--cluster=snapshot:{work / 'snapshot'}",
         "-o",
         "markdown",

@@ -39,9 +39,9 @@ from tests.controlplane import ControlPlane
 from tests.controlplane.actors import GATE
 from tests.controlplane.documents import NODE_POOL as NODE_POOL_LABEL
 from tests.controlplane.rest import Document, Rest
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
 from tests.e2e.shop import BUFFER, NODE_POOL, Shop, buffer_of, deployment
+from tests.git_repository import GitRepository
 from tests.perf.refill import DEFAULTS
 from tests.properties.lives import chunks_in
 
@@ -218,15 +218,15 @@ def lived(api: Rest, name: str, steps: tuple[Step, ...], apply: Callable[[str, s
 
 @contextmanager
 def with_headroom(plane: ControlPlane, folder: Path, names: Iterable[str]) -> Iterator[Callable[[str, str], None]]:
-    repository = CapacityRepository(folder / "repository")
-    repository.push({f"pools/{name}.yaml": pool_text(name) for name in names})
-    with DaemonProcess(repository.folder, install_rbac(plane), folder, **{**DEFAULTS, "git_interval": "2s"}) as daemon:
+    repository = GitRepository(folder / "repository")
+    repository.commit({f"pools/{name}.yaml": pool_text(name) for name in names})
+    with DaemonProcess(repository.work, install_rbac(plane), folder, **{**DEFAULTS, "git_interval": "2s"}) as daemon:
         daemon.wait_until_ready()
         one_at_a_time = threading.Lock()
 
         def push(file: str, text: str) -> None:
             with one_at_a_time:
-                repository.push({f"buffers/{file}": text})
+                repository.commit({f"buffers/{file}": text})
 
         yield push
 

@@ -22,9 +22,9 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.actors import GATE
 from tests.controlplane.rest import condition
 from tests.controlplane.waiting import moments
-from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
 from tests.e2e.shop import NODE_POOL, Shop, buffer_of, deployment
+from tests.git_repository import GitRepository
 
 TIMES = 10
 CHUNKS = 4
@@ -39,10 +39,10 @@ DEFAULTS = {"passes_quiet": "2s", "passes_interval": "5m", "git_interval": "1m"}
 
 def with_headroom(plane: ControlPlane, folder: Path) -> list[float]:
     shop = Shop(plane)
-    repository = CapacityRepository(folder / "repository")
-    repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(CHUNKS)})
+    repository = GitRepository(folder / "repository")
+    repository.commit({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(CHUNKS)})
     _deploy(shop)
-    with DaemonProcess(repository.folder, install_rbac(plane), folder, **DEFAULTS):
+    with DaemonProcess(repository.work, install_rbac(plane), folder, **DEFAULTS):
         return refills(shop)
 
 

@@ -19,7 +19,7 @@ import pytest
 from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
 from tests.fakes.clock import ManualClock
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "10"))
 BATCH = 10

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.errors import Stalled
 from reconciler.source.branches import Folder, WrittenBranch
 from reconciler.source.credentials import GitOptions
-from tests.integration.git_repository import GitRepository
+from tests.git_repository import GitRepository
 
 BRANCH = "headroom/production"
 FILES = {"pool.yaml": "kind: NodePool\n", "web.yaml": "kind: CapacityBuffer\n"}

@@ -8,8 +8,10 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from copy import copy
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
+Files: TypeAlias = Mapping[str, str | None]
+"""Texts by name; None deletes one."""
 _PERSON = {
     "GIT_AUTHOR_NAME": "Anna",
     "GIT_AUTHOR_EMAIL": "anna@example.com",
@@ -82,13 +84,16 @@ class GitRepository:
         )
         return done.stdout.strip()
 
-    def write(self, files: Mapping[str, str]) -> None:
+    def write(self, files: Files) -> None:
         for name, content in files.items():
             path = self.work / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
+            if content is None:
+                path.unlink()
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content)
 
-    def commit(self, files: Mapping[str, str] | None = None, *options: str) -> str:
+    def commit(self, files: Files | None = None, *options: str) -> str:
         """Writes the files, commits everything and returns the commit's name."""
         self.write(files or {})
         self._minutes += 1
@@ -121,7 +126,7 @@ class GitRepository:
     def _kept(self, name: str) -> str:
         return (self.work / ".git" / name).read_text().strip()
 
-    def push(self, files: Mapping[str, str] | None = None, *options: str) -> str:
+    def push(self, files: Files | None = None, *options: str) -> str:
         """Commits and pushes; `--force` rewrites what the remote had."""
         commit = self.commit(files)
         self.git("push", "--quiet", *options, str(self.remote), "HEAD")
