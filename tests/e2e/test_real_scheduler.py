@@ -15,15 +15,12 @@ go wholly or not at all (one of them must stay pending, not all).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
-from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from reconciler.cluster.resources import PODS
 from reconciler.cluster.view import ViewStore
@@ -32,17 +29,17 @@ from reconciler.model.demand import Demand
 from reconciler.model.placement import Holding
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
-from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.rest import Document, condition
-from tests.e2e.world_documents import node_document, planned_document, pod_document
+from tests.controlplane import ControlPlane
+from tests.controlplane.documents import namespace
+from tests.controlplane.rest import Document
+from tests.e2e.world_documents import create_node, each, node_document, planned_document, pod_document, settled
 from tests.e2e.world_volumes import class_documents, storage_documents, worlds_with_volumes
+from tests.properties.sampling import drawn
 from tests.unit.placement.worlds import World
 
 pytestmark = pytest.mark.e2e
 
 WORLDS = 300
-AT_ONCE = 8
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -64,22 +61,7 @@ class Staged:
 @cache
 def generated() -> tuple[World, ...]:
     """Always the same ones. Chunks are judged as pods that come, by what nodes have."""
-    found: list[World] = []
-
-    @settings(
-        max_examples=WORLDS,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(world=worlds_with_volumes())
-    def collect(world: World) -> None:
-        found.append(world)
-
-    collect()
-    return tuple(map(_as_pods, found))
+    return tuple(map(_as_pods, drawn(worlds_with_volumes(), WORLDS)))
 
 
 def _as_pods(world: World) -> World:
@@ -142,11 +124,11 @@ def turned() -> list[Staged]:
 def stages(plane: ControlPlane, turned: list[Staged]) -> list[Staged]:
     """All worlds in the cluster, with the placed pods bound as far as the scheduler will."""
     found = [staged(number, world) for number, world in enumerate(generated())]
-    _each(lambda stage: plane.api.create(_namespace(stage.name)), found)
-    _each(lambda node: _create_node(plane, node), (node for stage in found for node in stage.nodes))
-    _each(plane.api.create, class_documents())
-    _each(plane.api.create, (item for stage in found for item in stage.storage))
-    _each(plane.api.create, (pod for stage in found for pod in stage.bound))
+    each(lambda stage: plane.api.create(namespace(stage.name)), found)
+    each(lambda node: create_node(plane.api, node), (node for stage in found for node in stage.nodes))
+    each(plane.api.create, class_documents())
+    each(plane.api.create, (item for stage in found for item in stage.storage))
+    each(plane.api.create, (pod for stage in found for pod in stage.bound))
     _come(plane, found, [stage.placed for stage in found])
     there = _pods(plane)
     waiting = [
@@ -168,11 +150,11 @@ def _placed(stage: Staged) -> list[Document]:
 
 def _come(plane: ControlPlane, stages: Sequence[Staged], rounds: Iterable[list[list[Document]]]) -> None:
     for pods in zip_longest(*rounds, fillvalue=[]):
-        _each(
+        each(
             plane.api.create,
             (pod for _, some in zip(stages, pods, strict=True) for pod in some),
         )
-        _settle(plane)
+        settled(plane.api)
 
 
 def test_pods_are_read_as_what_they_are_said_to_count_for(plane: ControlPlane, stages: list[Staged]) -> None:
@@ -201,8 +183,8 @@ def test_the_order_of_demands_is_one_in_which_they_are_bound_nearly_always(
 
 
 def test_no_pod_that_does_not_fit_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:
-    _each(plane.api.create, (pod for stage in stages for pod in stage.unplaced))
-    _settle(plane)
+    each(plane.api.create, (pod for stage in stages for pod in stage.unplaced))
+    settled(plane.api)
     pods = _pods(plane)
     wrong = {}
     for stage in stages:
@@ -220,40 +202,8 @@ def test_no_pod_that_does_not_fit_is_bound(plane: ControlPlane, stages: list[Sta
     assert wrong == {}
 
 
-def _namespace(name: str) -> Document:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def _create_node(plane: ControlPlane, node: Document) -> None:
-    """The API server taints every new node as not ready, and nobody here would take that away."""
-    plane.api.create(node)
-    plane.api.patch("v1", "Node", node["metadata"]["name"], {"spec": {"taints": node["spec"]["taints"]}})
-
-
-def _each(act: Callable[[Item], object], items: Iterable[Item]) -> None:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(act, items))
-
-
 def _pods(plane: ControlPlane) -> dict[tuple[str, str], Document]:
     return {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in plane.api.list("v1", "Pod")}
-
-
-def _settle(plane: ControlPlane) -> None:
-    """Until each pod is bound or was tried in vain, and nothing has changed for longer than a retry waits at most."""
-    seen: list[tuple[int, int]] = []
-
-    def quiet() -> bool:
-        pods = plane.api.list("v1", "Pod")
-        bound = [bool(pod["spec"].get("nodeName")) for pod in pods]
-        untried = sum(
-            not is_bound and condition(pod, "PodScheduled") != "False"
-            for pod, is_bound in zip(pods, bound, strict=True)
-        )
-        seen.append((sum(bound), len(pods)))
-        return untried == 0 and (all(bound) or (len(seen) > 12 and len(set(seen[-12:])) == 1))
-
-    eventually(quiet, within=300, what="the scheduler is done", every=1)
 
 
 def _why(pod: Document) -> str:

@@ -11,24 +11,30 @@ kube-scheduler takes any, and so any of them is right.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from reconciler.placement.scheduler.model import SchedulerModel
 from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.documents import namespace
 from tests.controlplane.rest import Document, condition
-from tests.e2e.world_documents import node_document, node_name, owned_by, pod_document, replica_set_document
+from tests.e2e.world_documents import (
+    create_node,
+    each,
+    node_document,
+    node_name,
+    owned_by,
+    pod_document,
+    replica_set_document,
+)
+from tests.properties.sampling import drawn
 from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
 
 pytestmark = pytest.mark.e2e
 
 WORLDS = int(os.environ.get("HEADROOM_FUZZ", "40"))
 LEAST_SHARE = 0.99
-AT_ONCE = 8
 
 
 @dataclass
@@ -46,40 +52,18 @@ class Told:
         return f"model-{self.number:03}"
 
 
-@cache
-def generated() -> tuple[SchedulingWorld, ...]:
-    """Always the same ones."""
-    found: list[SchedulingWorld] = []
-
-    @settings(
-        max_examples=WORLDS,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(world=scheduling_worlds(alone=True))
-    def collect(world: SchedulingWorld) -> None:
-        found.append(world)
-
-    collect()
-    return tuple(found)
-
-
 def test_pods_are_bound_where_the_model_says(plane: ControlPlane) -> None:
     worlds = [
         Told(number, world, SchedulerModel(world.nodes, world.pods, world.kinds, {"shop": {}}))
-        for number, world in enumerate(generated())
+        for number, world in enumerate(drawn(scheduling_worlds(alone=True), WORLDS))
     ]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda told: _stage(plane, told), worlds))
-        for step in range(max(len(told.world.order) for told in worlds)):
-            coming = [told for told in worlds if step < len(told.world.order)]
-            list(pool.map(lambda told: plane.api.create(_coming(told, step)), coming))  # noqa: B023 - used up at once
-            decided = _decided(plane, step, len(coming))
-            for told in coming:
-                _judge(plane, told, step, decided[told.name])
+    each(lambda told: _stage(plane, told), worlds)
+    for step in range(max(len(told.world.order) for told in worlds)):
+        coming = [told for told in worlds if step < len(told.world.order)]
+        each(plane.api.create, [_coming(told, step) for told in coming])
+        decided = _decided(plane, step, len(coming))
+        for told in coming:
+            _judge(plane, told, step, decided[told.name])
     right = [choices for told in worlds for choices in told.right]
     wrong = [f"{told.name}: {words}" for told in worlds for words in told.wrong]
     print(  # noqa: T201 - the figure that this is run for
@@ -93,12 +77,9 @@ def test_pods_are_bound_where_the_model_says(plane: ControlPlane) -> None:
 
 
 def _stage(plane: ControlPlane, told: Told) -> None:
-    plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": told.name}})
+    plane.api.create(namespace(told.name))
     for node in told.world.nodes:
-        document = node_document(told.name, node)
-        plane.api.create(document)
-        # The API server taints every new node as not ready, and nobody here would take that away.
-        plane.api.patch("v1", "Node", document["metadata"]["name"], {"spec": {"taints": document["spec"]["taints"]}})
+        create_node(plane.api, node_document(told.name, node))
     for kind, item in enumerate(told.world.kinds):
         if item.by_default:
             plane.api.create(replica_set_document(told.name, f"set-{kind}", item.shape))

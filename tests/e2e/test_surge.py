@@ -14,7 +14,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -27,9 +26,17 @@ from reconciler.placement.place import place
 from reconciler.placement.surge.firm import Firm, Firmer
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import standing_nodes
-from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.rest import condition
-from tests.e2e.world_documents import Document, node_document, owned_by, pod_document, replica_set_document
+from tests.controlplane import ControlPlane
+from tests.controlplane.documents import namespace
+from tests.e2e.world_documents import (
+    create_node,
+    each,
+    node_document,
+    owned_by,
+    pod_document,
+    replica_set_document,
+    settled,
+)
 from tests.properties.surge_worlds import surge_world
 from tests.properties.test_surge import names_of, problem_of
 
@@ -37,7 +44,6 @@ pytestmark = pytest.mark.e2e
 
 _ASKED = os.environ.get("HEADROOM_FUZZ", "5").split(",")
 WORLDS = [int(seed) for seed in _ASKED] if len(_ASKED) > 1 else list(range(int(_ASKED[0])))
-AT_ONCE = 8
 WAVE = 12
 """Repositories that are in the cluster at a time."""
 SHUFFLED = 2
@@ -80,13 +86,12 @@ def test_nobody_waits_who_was_not_announced(plane: ControlPlane) -> None:
     done: list[Staged] = []
     for first in range(0, len(WORLDS), WAVE):
         wave = [staged(seed, mode) for seed in WORLDS[first : first + WAVE] for mode in SurgeMode]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda item: _stage(plane, item), wave))
-            for step in range(max(len(item.rounds) for item in wave)):
-                list(pool.map(lambda item: _come(plane, item, step), wave))  # noqa: B023 - used up at once
-                _judge(plane, wave, step)
-                list(pool.map(lambda item: _go(plane, item, step), wave))  # noqa: B023 - likewise
-            list(pool.map(lambda item: _unstage(plane, item), wave))
+        each(lambda item: _stage(plane, item), wave)
+        for step in range(max(len(item.rounds) for item in wave)):
+            each(lambda item: _come(plane, item, step), wave)  # noqa: B023 - used up at once
+            _judge(plane, wave, step)
+            each(lambda item: _go(plane, item, step), wave)  # noqa: B023 - likewise
+        each(lambda item: _unstage(plane, item), wave)
         done += wave
     for mode in SurgeMode:
         _tell(mode, [item for item in done if item.mode is mode])
@@ -115,15 +120,12 @@ def staged(seed: int, mode: SurgeMode) -> Staged:
 
 
 def _stage(plane: ControlPlane, item: Staged) -> None:
-    plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": item.name}})
+    plane.api.create(namespace(item.name))
     found = item.firm
     for standing in standing_nodes(found.problem, found.placement, names_of(found.placement)):
         node = standing.node
         node = replace(node, taints=(*node.taints, *SCARCE_TAINTS[: found.scarce.get(node.name, 0)]))
-        document = node_document(item.name, node)
-        plane.api.create(document)
-        # The API server taints every new node as not ready, and nobody here would take that away.
-        plane.api.patch("v1", "Node", document["metadata"]["name"], {"spec": {"taints": document["spec"]["taints"]}})
+        create_node(plane.api, node_document(item.name, node))
     for ref, shape in item.shapes.items():
         plane.api.create(replica_set_document(item.name, ref.name, shape))
     for pod in found.problem.view.pods:
@@ -156,28 +158,11 @@ def _judge(plane: ControlPlane, wave: Sequence[Staged], step: int) -> None:
     for item in wave:
         if item.coming(step):
             item.waited.append((item.rounds[step][1], Counter()))
-    for pod in _settled(plane, step):
+    for pod in settled(plane.api, begin=f"come-{step}-", looks=6):
         if not pod["spec"].get("nodeName"):
             item = by_name[pod["metadata"]["namespace"]]
             ref = item.coming(step)[int(pod["metadata"]["name"].rpartition("-")[2])]
             item.waited[-1][1][ref] += 1
-
-
-def _settled(plane: ControlPlane, step: int) -> list[Document]:
-    """The pods of this step once the scheduler has tried all of them, and no more are bound for some seconds."""
-    seen: list[tuple[int, int]] = []
-    found: list[Document] = []
-
-    def quiet() -> bool:
-        pods = plane.api.list("v1", "Pod")
-        found[:] = [pod for pod in pods if pod["metadata"]["name"].startswith(f"come-{step}-")]
-        bound = sum(bool(pod["spec"].get("nodeName")) for pod in found)
-        tried = sum(bool(pod["spec"].get("nodeName")) or condition(pod, "PodScheduled") == "False" for pod in found)
-        seen.append((bound, tried))
-        return bound == len(found) or (tried == len(found) and len(seen) > 6 and len(set(seen[-6:])) == 1)
-
-    eventually(quiet, within=300, what="the scheduler is done", every=1)
-    return found
 
 
 def _tell(mode: SurgeMode, items: Iterable[Staged]) -> None:

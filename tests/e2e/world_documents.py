@@ -1,4 +1,4 @@
-"""Generated worlds as documents for a real API server: nodes, planned nodes and pods. Used by test_real_scheduler.
+"""Generated worlds on a real API server: nodes, planned nodes and pods as documents, and what the real kube-scheduler makes of them.
 
 Many worlds share a cluster. Each has a namespace of its own, and a label on its nodes that all of its pods select, so that
 neither affinity nor spread looks beyond it. A pod that is meant for one node asks for a resource that only this node has:
@@ -7,8 +7,9 @@ unlike a selector, that leaves what spread and affinity look at as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
@@ -27,11 +28,47 @@ from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, T
 from reconciler.model.quantity import PODS
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 from tests.builders import manifest
+from tests.controlplane import eventually
+from tests.controlplane.rest import Rest, condition
 
 WORLD_LABEL = "headroom.test/world"
 _SEATS = "1000"
+_AT_ONCE = 8
+_SECONDS = 300
 
 Document = dict[str, Any]
+Item = TypeVar("Item")
+
+
+def each(act: Callable[[Item], object], items: Iterable[Item]) -> None:
+    """Several at a time."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(act, items))
+
+
+def create_node(api: Rest, node: Document) -> None:
+    """The API server taints every new node as not ready, and nobody here would take that away."""
+    api.create(node)
+    api.patch("v1", "Node", node["metadata"]["name"], {"spec": {"taints": node["spec"]["taints"]}})
+
+
+def settled(api: Rest, *, begin: str = "", looks: int = 12) -> list[Document]:
+    """The pods whose names begin so, once each is bound or was tried in vain, and nothing has changed for so many looks, a second apart.
+
+    A dozen are longer than a retry waits at most.
+    """
+    seen: list[int] = []
+    found: list[Document] = []
+
+    def quiet() -> bool:
+        found[:] = [pod for pod in api.list("v1", "Pod") if pod["metadata"]["name"].startswith(begin)]
+        waiting = [pod for pod in found if not pod["spec"].get("nodeName")]
+        seen.append(len(found) - len(waiting))
+        tried = all(condition(pod, "PodScheduled") == "False" for pod in waiting)
+        return tried and (not waiting or (len(seen) > looks and len(set(seen[-looks:])) == 1))
+
+    eventually(quiet, within=_SECONDS, what="the scheduler is done", every=1)
+    return found
 
 
 def node_document(world: str, node: Node) -> Document:
