@@ -84,24 +84,13 @@ def _plan(work: Path) -> Figures:
     return measure(command, runs=3, expected=(0, 1))
 
 
-def _local_budgets(_work: Path) -> Figures:
-    return measure([sys.executable, "-m", "tests.perf.local_budgets"], runs=3)
+def _of_module(name: str, *words: str, runs: int = 3) -> Callable[[Path], Figures]:
+    """Runs a benchmark that is a module of its own."""
+    return lambda _work: measure([sys.executable, "-m", f"tests.perf.{name}", *words], runs=runs)
 
 
-def _budget_year(_work: Path) -> Figures:
-    return measure([sys.executable, "-m", "tests.perf.budget_year"], runs=3)
-
-
-def _burst_of_requests(_work: Path) -> Figures:
-    return provisioning_requests.measured("burst")
-
-
-def _large_request(_work: Path) -> Figures:
-    return provisioning_requests.measured("large")
-
-
-def _budget_year_as_json(_work: Path) -> Figures:
-    return measure([sys.executable, "-m", "tests.perf.budget_year", "json"], runs=1)
+def _of_requests(which: str) -> Callable[[Path], Figures]:
+    return lambda _work: provisioning_requests.measured(which)
 
 
 BENCHMARKS = (
@@ -117,17 +106,29 @@ BENCHMARKS = (
     Benchmark(f"headroom diff, {DOCUMENTS:,} documents, {NODES:,} nodes", _diff, limit=5.5, of="least_cpu"),
     Benchmark(
         "a year of budgets hour by hour, 200 NodePools, 4 reasons, 50 budgets each",
-        _budget_year,
+        _of_module("budget_year"),
         limit=4.0,
         of="least_cpu",
     ),
-    Benchmark("the same as JSON, every change", _budget_year_as_json, limit=12.0, of="least_cpu", memory=200),
     Benchmark(
-        "200 NodePools with budgets in local time, compiled for a month", _local_budgets, limit=3.0, of="least_cpu"
+        "the same as JSON, every change",
+        _of_module("budget_year", "json", runs=1),
+        limit=12.0,
+        of="least_cpu",
+        memory=200,
     ),
-    Benchmark("a pass that decides 1,000 provisioning requests", _burst_of_requests, limit=4.0, of="least_cpu"),
     Benchmark(
-        "a pass that plans a request of 4 × 16,384 pods, 500 nodes at a time", _large_request, limit=9.0, of="least_cpu"
+        "200 NodePools with budgets in local time, compiled for a month",
+        _of_module("local_budgets"),
+        limit=3.0,
+        of="least_cpu",
+    ),
+    Benchmark("a pass that decides 1,000 provisioning requests", _of_requests("burst"), limit=4.0, of="least_cpu"),
+    Benchmark(
+        "a pass that plans a request of 4 × 16,384 pods, 500 nodes at a time",
+        _of_requests("large"),
+        limit=9.0,
+        of="least_cpu",
     ),
 )
 

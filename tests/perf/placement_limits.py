@@ -35,27 +35,36 @@ MIXES = (
 
 
 @dataclass(frozen=True, slots=True)
-class OptimalLimit:
-    """seconds: about four times what it takes where nothing else runs; large: only when asked for."""
+class PriceLimit:
+    """arguments: of the benchmark. dearer: times the lower bound at most. seconds: of the optimal mode about four times what it takes where
+    nothing else runs. large: only when asked for."""
 
-    pods: int
+    case: str
+    arguments: tuple[str, ...]
+    dearer: float
     seconds: float
     large: bool = False
 
 
-OPTIMAL_MIXES = (OptimalLimit(1000, 15), OptimalLimit(5000, 30), OptimalLimit(20_000, 60, large=True))
-OPTIMAL_DEARER = 1.02
-"""What the optimal mode pays at most, times the lower bound; on buffers too."""
-ZONE_PRICES = {1000: (1.04, 1.025, 60), 5000: (1.035, 1.025, 120)}
-"""Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that."""
-SMALL = 1000
-"""Pods with prices by zone up to which they are placed without being asked for: more take half a minute."""
+OPTIMAL, BY_ZONE = ("--runs", "1", "--optimal"), ("--runs", "1", "--zone-prices")
+PRICES = (
+    PriceLimit("10,000 chunks in 20 buffers", ("buffers",), 1.02, 0.2),
+    PriceLimit("10,000 chunks in 20 buffers, optimal mode", ("buffers", "--optimal"), 1.02, 10.0),
+    PriceLimit("1,000 pods, optimal mode", ("mix", "1000", *OPTIMAL), 1.02, 15),
+    PriceLimit("5,000 pods, optimal mode", ("mix", "5000", *OPTIMAL), 1.02, 30),
+    PriceLimit("20,000 pods, optimal mode", ("mix", "20000", *OPTIMAL), 1.02, 60, large=True),
+    PriceLimit("1,000 pods, prices by zone, fast mode", ("mix", "1000", *BY_ZONE), 1.04, 60),
+    PriceLimit("1,000 pods, prices by zone, optimal mode", ("mix", "1000", *BY_ZONE, "--optimal"), 1.025, 60),
+    # With prices by zone these take half a minute.
+    PriceLimit("5,000 pods, prices by zone, fast mode", ("mix", "5000", *BY_ZONE), 1.035, 120, large=True),
+    PriceLimit(
+        "5,000 pods, prices by zone, optimal mode", ("mix", "5000", *BY_ZONE, "--optimal"), 1.025, 120, large=True
+    ),
+)
 CHECK_SECONDS = {1000: 0.5, 5000: 1.0, 20_000: 5.0, 50_000: 15.0}
 """Of the independent checker, by pods."""
 LIMITED_SLOWER = 4
 """Times as long that placing takes in a NodePool with limits, at most."""
-BUFFERS_SECONDS = 0.2
-OPTIMAL_BUFFERS_SECONDS = 10.0
 CLUSTER_SECONDS = {"first": 2.0, "changed": 0.4, "unchanged": 0.05}
 CLUSTER_PEAK = 600
 
@@ -68,12 +77,13 @@ def held_placement(*, large: bool) -> int:
     )
     failed = sum(_mix(limit) for limit in MIXES if large or not limit.large)
     print(f"\n{'placement':66} figures")
-    return failed + _limited() + _buffers() + _optimal(large=large) + _zone_prices(large=large) + _cluster()
+    failed += sum(_is_over(limit) for limit in PRICES if large or not limit.large)
+    return failed + _limited() + _cluster()
 
 
 def _mix(limit: MixLimit) -> bool:
     figures = _child("mix", str(limit.pods), "--karpenter")
-    run, bound, theirs = figures["run"], figures["bound"], figures["karpenter_seconds"]
+    run, bound, theirs = figures["run"], figures["bound"], figures["karpenter"]
     dearer = run["price"] / bound
     most = CHECK_SECONDS[limit.pods]
     over = bool(run["unplaced"] > 0 or dearer > limit.dearer or run["broken"] or run["check"] > most)
@@ -84,12 +94,11 @@ def _mix(limit: MixLimit) -> bool:
     if theirs is None:
         line += f"{'no Go here':>15} {'':6} {'':9}  {'':7} {'':7}"
     else:
-        price = figures["karpenter_price"]
-        faster = theirs / run["seconds"]
-        over |= bool(faster < limit.faster or run["price"] > price)
+        faster = theirs["seconds"] / run["seconds"]
+        over |= bool(faster < limit.faster or run["price"] > theirs["price"])
         line += (
-            f"{theirs:13.3f} s {figures['karpenter_nodes']:6,} {price:9.2f}  {faster:6.1f}× "
-            f"{1 - run['price'] / price:7.1%}"
+            f"{theirs['seconds']:13.3f} s {theirs['nodes']:6,} {theirs['price']:9.2f}  {faster:6.1f}× "
+            f"{1 - run['price'] / theirs['price']:7.1%}"
         )
     line += f" {run['check']:6.2f} s"
     allowed = f"≥{limit.faster:g}×, ≤{limit.dearer:g} of the bound, check ≤{most:g} s"
@@ -109,50 +118,14 @@ def _limited() -> bool:
     return over
 
 
-def _buffers() -> bool:
-    run = _child("buffers")["run"]
-    over = bool(run["seconds"] > BUFFERS_SECONDS or run["unplaced"] > 0)
-    print(
-        f"{'10,000 chunks in 20 buffers on an empty cluster':66} {run['seconds']:.3f} s, first {run['first']:.3f} s, "
-        f"{run['nodes']} nodes, {run['price']:.2f} $/h; limit {BUFFERS_SECONDS:g} s{'  EXCEEDED' if over else ''}",
-        flush=True,
-    )
-    return over
-
-
-def _optimal(*, large: bool) -> int:
-    """The optimal mode: what it pays, and how long it takes."""
-    cases: dict[str, tuple[tuple[str, ...], float]] = {
-        f"{limit.pods:,} pods, optimal mode": (("mix", str(limit.pods), "--runs", "1"), limit.seconds)
-        for limit in OPTIMAL_MIXES
-        if large or not limit.large
-    }
-    cases["10,000 chunks in 20 buffers, optimal mode"] = (("buffers",), OPTIMAL_BUFFERS_SECONDS)
-    return sum(
-        _is_over(head, (*arguments, "--optimal"), dearer=OPTIMAL_DEARER, seconds=seconds)
-        for head, (arguments, seconds) in cases.items()
-    )
-
-
-def _zone_prices(*, large: bool) -> int:
-    failed = 0
-    for pods, (fast, optimal, seconds) in ZONE_PRICES.items():
-        if pods > SMALL and not large:
-            continue
-        arguments, head = ("mix", str(pods), "--runs", "1", "--zone-prices"), f"{pods:,} pods, prices by zone"
-        failed += _is_over(f"{head}, fast mode", arguments, dearer=fast, seconds=seconds)
-        failed += _is_over(f"{head}, optimal mode", (*arguments, "--optimal"), dearer=optimal, seconds=seconds)
-    return failed
-
-
-def _is_over(head: str, arguments: tuple[str, ...], *, dearer: float, seconds: float) -> bool:
-    """Prints what a placement costs and takes. dearer: times the lower bound at most."""
-    figures = _child(*arguments)
+def _is_over(limit: PriceLimit) -> bool:
+    """Prints what a placement costs and takes."""
+    figures = _child(*limit.arguments)
     run, found = figures["run"], figures["run"]["price"] / figures["bound"]
-    over = bool(found > dearer or run["unplaced"] > 0 or run["broken"] or run["seconds"] > seconds)
+    over = bool(found > limit.dearer or run["unplaced"] > 0 or run["broken"] or run["seconds"] > limit.seconds)
     print(
-        f"{head:66} {run['seconds']:.3f} s, {run['nodes']} nodes, {run['price']:.2f} $/h, {found:.3f} of the bound; "
-        f"check {run['check']:.3f} s; limit {seconds:g} s, {dearer:g}{'  EXCEEDED' if over else ''}",
+        f"{limit.case:66} {run['seconds']:.3f} s, {run['nodes']} nodes, {run['price']:.2f} $/h, {found:.3f} of the bound; "
+        f"check {run['check']:.3f} s; limit {limit.seconds:g} s, {limit.dearer:g}{'  EXCEEDED' if over else ''}",
         flush=True,
     )
     return over

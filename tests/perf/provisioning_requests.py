@@ -2,7 +2,6 @@
 
 python -m tests.perf.provisioning_requests burst
 python -m tests.perf.provisioning_requests large
-python -m tests.perf.provisioning_requests steps
 
 `python -m tests.perf` holds both against recorded limits.
 """
@@ -33,9 +32,7 @@ TYPES = tuple(
     instance_type(f"m-{cpus}x", cpu=str(cpus), memory=f"{4 * cpus}Gi", price=cpus * 0.05) for cpus in (8, 16, 32, 64)
 )
 
-NODES_IN_STEPS = 1600
-
-EXPECTED = {"burst": [1000, 900, 0], "large": [1, 0, 500], "steps": [1, 1, NODES_IN_STEPS]}
+EXPECTED = {"burst": [1000, 900, 0], "large": [1, 0, 500]}
 """Decided, provisioned, and nodes to be made: of a large one the first step."""
 
 
@@ -74,19 +71,6 @@ def large() -> Pass:
     return _measured(shop)
 
 
-def steps() -> Pass:
-    """A request for more than 1,000 nodes from its first pass until it is provisioned. Includes what the embedded cluster does meanwhile."""
-    shop = BatchShop(instance_types=TYPES)
-    shop.cluster.apply(pod_template(cpu="60"))
-    shop.cluster.apply(request(class_name=ATOMIC, count=NODES_IN_STEPS))
-    began, began_cpu = time.perf_counter(), time.process_time()
-    made = 0
-    while shop.conditions().get("Provisioned", ("",))[0] != "True":
-        made += len(shop.run().required_plan.node_claims.create)
-        shop.sandbox.wait(5)
-    return Pass(time.perf_counter() - began, time.process_time() - began_cpu, 1, 1, made)
-
-
 def _measured(shop: BatchShop) -> Pass:
     began, began_cpu = time.perf_counter(), time.process_time()
     plan = shop.run().required_plan
@@ -117,7 +101,7 @@ def measured(which: str, *, runs: int = 3) -> Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("which", choices=sorted(EXPECTED))
-    found = {"burst": burst, "large": large, "steps": steps}[parser.parse_args().which]()
+    found = {"burst": burst, "large": large}[parser.parse_args().which]()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(json.dumps({**asdict(found), "peak": peak}) + "\n")
 

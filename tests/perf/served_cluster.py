@@ -15,10 +15,8 @@ import compileall
 import json
 import os
 import re
-import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
 import urllib3
@@ -26,10 +24,9 @@ import urllib3
 import reconciler
 from reconciler.cluster.resources import RESOURCES
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
 from tests.perf.large_lists import objects
-from tests.perf.served_clusters import IDLE, buffers, running
+from tests.perf.served_clusters import IDLE, MeasuredDaemon, buffers
 
 _BATCH = 50
 _AT_REST = 0.2
@@ -92,22 +89,14 @@ def measure(plane: ControlPlane, work: Path) -> None:
     repository = work / "repository"
     repository.mkdir()
     (repository / "buffers.yaml").write_text(buffers())
-    address = f"127.0.0.1:{free_port()}"
-    config = work / "headroom.yaml"
-    settings = {"listen": address, "suspend": True, "logs": {"form": "json"}}
-    config.write_text(json.dumps(settings))
-    os.environ["KUBECONFIG"] = str(plane.kubeconfig())
     compileall.compile_dir(reconciler.__path__[0], quiet=1)  # as in the image
-    command = [str(Path(sys.executable).with_name("headroom")), "run", f"--repo={repository}", "--cluster=kubeconfig"]
-    command += [f"--catalog={find_data('instance_types.json')}", f"--config={config}"]
-
-    def planned() -> bool:
-        with urllib.request.urlopen(f"http://{address}/status", timeout=30) as answer:
-            return bool(json.load(answer)["result"] == "ok")
-
+    words = (f"--repo={repository}", "--cluster=kubeconfig", f"--catalog={find_data('instance_types.json')}")
+    daemon = MeasuredDaemon(work, *words, environment={"KUBECONFIG": str(plane.kubeconfig())})
     before = _server_cpu(plane)
-    with running(command, work / "daemon.log") as daemon:
-        eventually(planned, within=900, what="the first pass has succeeded", every=0.2)
+    with daemon:
+        eventually(
+            lambda: daemon.status()["result"] == "ok", within=900, what="the first pass has succeeded", every=0.2
+        )
         wall, own = time.monotonic() - daemon.began, daemon.cpu()
         print(
             f"first pass  {wall:6.1f} s; CPU: {own:.1f} s of its own, {_server_cpu(plane) - before:.1f} s of the API server's"

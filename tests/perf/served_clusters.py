@@ -10,28 +10,24 @@ connections and says nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import socket
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import yaml
 
 from tests.controlplane import eventually
-from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
 from tests.controlplane.waiting import moments
 from tests.kubeconfigs import write_kubeconfig
 from tests.manifests import buffer
 from tests.perf.large_lists import NAMESPACES, served
+from tests.running_daemon import RunningDaemon
 
 PODS_OF_A_NODE = 20
 BUFFERS, CHUNKS = 20, 50
@@ -54,22 +50,21 @@ def buffers() -> str:
     )
 
 
-class Running:
-    """A daemon as a process, and what the operating system says of it."""
+class MeasuredDaemon(RunningDaemon):
+    """And what the operating system says of it."""
 
-    def __init__(self, command: list[str], log: Path) -> None:
+    def __init__(self, work: Path, *words: str, environment: Mapping[str, str] | None = None) -> None:
+        super().__init__(work, *words, environment=environment, suspend="true")
         self.began = time.monotonic()
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(command, stdout=file, stderr=file)
 
     def cpu(self) -> float:
         """Seconds so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def number(self, name: str) -> int:
         """Threads, VmRSS or VmHWM (the most so far), both in KiB."""
-        found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text(), re.MULTILINE)
+        found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
         assert found is not None
         return int(found[1])
 
@@ -79,19 +74,6 @@ class Running:
         for _ in moments(within=seconds, every=1.0):
             pass
         return 100 * (self.cpu() - before) / (time.monotonic() - began)
-
-
-@contextmanager
-def running(command: list[str], log: Path) -> Iterator[Running]:
-    started = Running(command, log)
-    try:
-        yield started
-    finally:
-        started.process.terminate()
-        try:
-            started.process.wait(timeout=120)
-        except subprocess.TimeoutExpired:
-            started.process.kill()
 
 
 def main() -> None:
@@ -110,20 +92,18 @@ def main() -> None:
 
 
 def _measure(work: Path, kubeconfig: Path, silent_port: int, clusters: int) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    config = _settings(work, kubeconfig, silent_port, address, clusters)
-    command = [str(Path(sys.executable).with_name("headroom")), "run", "--config", str(config)]
+    config = _settings(work, kubeconfig, silent_port, clusters)
+    daemon = MeasuredDaemon(work, f"--config={config}")
 
     def rows() -> dict[str, dict[str, object]]:
-        with urllib.request.urlopen(f"http://{address}/status", timeout=30) as answer:
-            return {row["name"]: row for row in json.load(answer)["clusters"]}
+        return {row["name"]: row for row in daemon.status()["clusters"]}
 
     def planned() -> bool:
         found = [row for name, row in rows().items() if name != HANGS]
         assert all(not row["why"] and row["wanted"] for row in found), [row["why"] for row in found if row["why"]][:3]
         return True
 
-    with running(command, work / "daemon.log") as daemon:
+    with daemon:
         eventually(planned, within=300, what="every other cluster has been planned", every=0.5)
         wall, cpu = time.monotonic() - daemon.began, daemon.cpu()
         print(f"first passes    {wall:6.1f} s, {cpu:.1f} s of CPU; peak {daemon.number('VmHWM') / 1024:,.0f} MiB")
@@ -133,7 +113,7 @@ def _measure(work: Path, kubeconfig: Path, silent_port: int, clusters: int) -> N
         print(f"the one that hangs: {rows()[HANGS]['why']}")
 
 
-def _settings(work: Path, kubeconfig: Path, silent_port: int, address: str, clusters: int) -> Path:
+def _settings(work: Path, kubeconfig: Path, silent_port: int, clusters: int) -> Path:
     repository = work / "repository"
     repository.mkdir()
     (repository / "buffers.yaml").write_text(buffers())
@@ -144,9 +124,6 @@ def _settings(work: Path, kubeconfig: Path, silent_port: int, address: str, clus
     settings = {
         "repository": str(repository),
         "catalog": str(find_data("instance_types.json")),
-        "listen": address,
-        "suspend": True,
-        "logs": {"form": "json"},
         "clusters": [*several, {"name": HANGS, "kubeconfig": str(hanging)}],
     }
     config.write_text(yaml.safe_dump(settings))
