@@ -38,7 +38,7 @@ from tests.e2e.world_documents import (
     settled,
 )
 from tests.properties.surge_worlds import surge_world
-from tests.properties.test_surge import names_of, problem_of
+from tests.properties.test_surge import names_of
 
 pytestmark = pytest.mark.e2e
 
@@ -99,7 +99,7 @@ def test_nobody_waits_who_was_not_announced(plane: ControlPlane) -> None:
 
 
 def staged(seed: int, mode: SurgeMode) -> Staged:
-    problem = problem_of(surge_world(seed))
+    problem = surge_world(seed)
     found = Firmer(mode, place, names_of).firm(problem, place(problem))
     announced = Rehearsal(found.problem, found.placement, names_of(found.placement), found.scarce).waits()
     placed: Counter[ObjectRef] = Counter()

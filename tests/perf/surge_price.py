@@ -11,7 +11,7 @@ from reconciler.model.placement import SurgeMode
 from reconciler.placement.place import place
 from reconciler.placement.surge.firm import Firmer
 from tests.properties.surge_worlds import large_surge_world, surge_world
-from tests.properties.test_surge import names_of, problem_of
+from tests.properties.test_surge import names_of
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     for mode in SurgeMode:
         of_size, waiting, began = defaultdict[int, list[float]](list), 0, time.process_time()
         for seed in range(chosen.worlds):
-            problem = problem_of(world(seed))
+            problem = world(seed)
             tight = place(problem)
             before = sum(node.price for node in tight.planned)
             found = Firmer(mode, place, names_of).firm(problem, tight)

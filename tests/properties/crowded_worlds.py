@@ -1,4 +1,4 @@
-"""Generated worlds in which NodePools allow few nodes and what is asked for is spread over them. Used by test_second_passes."""
+"""Generated worlds in which NodePools allow few nodes and what is asked for is spread over them. Used by test_placement."""
 
 from __future__ import annotations
 

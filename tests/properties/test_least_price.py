@@ -143,14 +143,7 @@ def test_no_placement_over_zones_is_under_the_bound(world: World) -> None:
     """The bound knows of spread over zones where prices differ by zone, or nodes are few."""
     fast, optimal = world.under(include_pending=True).placed(), world.under(include_pending=True, optimal=True).placed()
     assume(fast.planned)
-    problem = Problem(
-        world.view,
-        world.node_pools,
-        world.instance_types,
-        world.demands,
-        overlays=world.overlays,
-        options=PlacementOptions(include_pending=True),
-    )
+    problem = world.under(include_pending=True)
     bound = lower_bound(relaxation_of(solve(problem, Cache()).state), WorkBudget(lambda: math.inf)) or 0.0
 
     for placement in (fast, optimal):

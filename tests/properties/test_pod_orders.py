@@ -24,7 +24,7 @@ from reconciler.placement.surge.rehearsal import Rehearsal
 from tests.builders import buffer_ref, node, shape
 from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
 from tests.properties.surge_worlds import surge_world
-from tests.properties.test_surge import names_of, problem_of
+from tests.properties.test_surge import names_of
 from tests.properties.wide_worlds import NAMESPACES
 
 
@@ -70,7 +70,7 @@ def test_a_pod_always_finds_room_where_all_that_comes_cannot_fill_the_nodes() ->
 
 
 def doubts(seed: int) -> list[str]:
-    problem = problem_of(surge_world(seed))
+    problem = surge_world(seed)
     placement = place(problem)
     made = Rehearsal(problem, placement, names_of(placement))
     return list(rehearsal_violations(problem, placement, made.nodes, made.running, made.waits(), made.orders()))
@@ -82,7 +82,7 @@ def test_the_checker_agrees_with_a_rehearsal(seed: int) -> None:
 
 
 def test_demands_of_several_shapes_are_judged_by_each() -> None:
-    problem = problem_of(surge_world(3))
+    problem = surge_world(3)
     both = tuple(group for item in problem.demands for group in item.groups)
     problem = replace(problem, demands=(replace(problem.demands[0], groups=both), *problem.demands[1:]))
     placement = place(problem)
@@ -114,7 +114,7 @@ def test_the_checker_objects_where_the_model_takes_pods_for_other_than_they_are(
 
 
 def test_the_checker_objects_to_waits_that_nobody_is_told_of_and_to_pods_that_are_left_out() -> None:
-    problem = problem_of(surge_world(3))
+    problem = surge_world(3)
     placement = place(problem)
     made = Rehearsal(problem, placement, names_of(placement))
 

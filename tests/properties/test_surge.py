@@ -13,7 +13,6 @@ import pytest
 from reconciler.model.placement import Placement, SurgeMode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
-from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel
 from reconciler.placement.surge.firm import Firm, Firmer
 from reconciler.placement.surge.rehearsal import Rehearsal
@@ -30,12 +29,8 @@ def names_of(placement: Placement) -> list[str]:
     return [f"planned-{number}" for number in range(len(placement.planned))]
 
 
-def problem_of(world: World) -> Problem:
-    return Problem(world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands)
-
-
 def firm(world: World, marked: Mapping[str, int] = MappingProxyType({})) -> Firm:
-    problem = problem_of(world)
+    problem = world
     return Firmer(SurgeMode.ALL, place, names_of, marked).firm(problem, place(problem))
 
 
@@ -54,7 +49,7 @@ def test_a_firm_placement_breaks_no_rule_announces_no_wait_and_stays(seed: int) 
     second = firm(after, marked)
     assert second.placement.planned == ()
     assert (second.spare, second.scarce) == (first.spare, marked)
-    kept = Firmer(SurgeMode.ALL, place, names_of, marked).kept(problem_of(after), place(problem_of(after)))
+    kept = Firmer(SurgeMode.ALL, place, names_of, marked).kept(after, place(after))
     assert (kept.placement, kept.spare, kept.scarce) == (second.placement, second.spare, second.scarce), (
         "without a rehearsal"
     )
@@ -66,7 +61,7 @@ def test_a_firm_placement_breaks_no_rule_announces_no_wait_and_stays(seed: int) 
 def test_no_random_order_lets_anybody_wait_who_was_not_announced(seed: int) -> None:
     """kube-scheduler's model takes the pods in shuffled orders, and breaks ties anew for each. In most of these repositories the orders
     that come to mind announce too little."""
-    problem = problem_of(surge_world(seed))
+    problem = surge_world(seed)
     placement = place(problem)
     names = names_of(placement)
     announced = {wait.demand.name for wait in Rehearsal(problem, placement, names).waits()}

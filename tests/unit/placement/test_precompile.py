@@ -18,7 +18,7 @@ from reconciler.placement.surge.rehearsal import Rehearsal
 from tests.builders import node, pod
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 from tests.properties.surge_worlds import surge_world
-from tests.properties.test_surge import names_of, problem_of
+from tests.properties.test_surge import names_of
 from tests.unit.placement.worlds import catalogue
 
 IMPOSSIBLE = "CapacityBuffer/default/impossible"
@@ -65,7 +65,7 @@ def test_the_schedulers_loops_are_compiled_for_one_kind_of_arguments() -> None:
     kinds = [PodKind(item.groups[0].shape) for item in demands_of(decoded(pod_manifests(100)))]
     loops = compiled_walk()
     SchedulerModel(world, [pod(node="a")], kinds, {}).schedule(range(len(kinds)))
-    problem = problem_of(surge_world(10))
+    problem = surge_world(10)
     placement = place(problem)
     Rehearsal(problem, placement, names_of(placement)).waits()
     used = ("schedule", "take_back", "worsen")
