@@ -99,9 +99,9 @@ class Browser:
         self._call("Browser.close")
         self._process.communicate(timeout=_PATIENCE)
 
-    def page(self, path: Path, *, width: int = 800, height: int = 600) -> str:
+    def page(self, path: Path) -> str:
         """The file as it stands when it has loaded and its scripts have run. It has a profile of its own."""
-        with self.opened(path.as_uri(), width=width, height=height) as tab:
+        with self.opened(path.as_uri()) as tab:
             return str(tab.value("document.documentElement.outerHTML"))
 
     @contextmanager

@@ -206,9 +206,9 @@ def instance_type(
     )
 
 
-def pending(name: str, pod_shape: PodShape, *, count: int = 1, priority: int = 0) -> Demand:
-    """What a pod that waits asks for, or several that are alike."""
-    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, count),), count, priority=priority)
+def pending(name: str, pod_shape: PodShape) -> Demand:
+    """What a pod that waits asks for."""
+    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
 
 
 def manifest(

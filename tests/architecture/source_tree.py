@@ -13,10 +13,10 @@ ROOT = Path(__file__).resolve().parents[2]
 _BIN = Path(sys.executable).parent
 
 
-def modules(folder: Path = ROOT, package: str = "reconciler") -> Iterator[tuple[str, ast.Module]]:
-    """Each module of the product, or of the tests: its path inside the package, and what it parses to."""
-    for path in sorted((folder / package).rglob("*.py")):
-        yield path.relative_to(folder / package).as_posix(), ast.parse(path.read_text())
+def modules(folder: Path = ROOT) -> Iterator[tuple[str, ast.Module]]:
+    """Each module of the product: its path inside the package, and what it parses to."""
+    for path in sorted((folder / "reconciler").rglob("*.py")):
+        yield path.relative_to(folder / "reconciler").as_posix(), ast.parse(path.read_text())
 
 
 def copy_of_the_product(folder: Path) -> Path:

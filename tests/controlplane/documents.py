@@ -16,9 +16,9 @@ NODE_POOL = "karpenter.sh/nodepool"
 _PAUSE = "pause"
 
 
-def node_class(name: str = "default") -> Document:
+def node_class() -> Document:
     """What pools and claims refer to; the KWOK provider needs nothing in it."""
-    return {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": name}}
+    return {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}
 
 
 def node_pool(name: str = "default", **spec: object) -> Document:

@@ -95,7 +95,7 @@ class Process:
             )
         lifeline().add(self._handle.pid)
 
-    def wait_until(self, ready: Callable[[], object], *, within: float = _READY_SECONDS) -> None:
+    def wait_until(self, ready: Callable[[], object]) -> None:
         """Wait for `ready`, but no longer than the process lives."""
 
         def check() -> bool:
@@ -106,7 +106,7 @@ class Process:
             return bool(ready())
 
         try:
-            eventually(check, within=within, what=f"{self.name} is ready", every=0.05)
+            eventually(check, within=_READY_SECONDS, what=f"{self.name} is ready", every=0.05)
         except AssertionError as error:
             message = f"{error}; {self.tail()}"
             raise ProcessFailedError(message) from error
@@ -147,7 +147,7 @@ class Process:
         finally:
             lifeline().drop(handle.pid)
 
-    def tail(self, lines: int = _TAIL_LINES) -> str:
+    def tail(self) -> str:
         """The end of its log, with a heading that says where the rest is."""
         if not self.log.exists():
             return f"no log at {self.log}"
@@ -155,4 +155,4 @@ class Process:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _TAIL_BYTES))
             text = file.read().decode(errors="replace")
-        return f"end of {self.log}:\n" + "\n".join(text.splitlines()[-lines:])
+        return f"end of {self.log}:\n" + "\n".join(text.splitlines()[-_TAIL_LINES:])

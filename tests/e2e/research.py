@@ -123,7 +123,7 @@ class Research:
         labels = [claim["metadata"]["labels"].get(_ATTEMPT, "") for claim in self.api.list(*CLAIM)]
         return sorted(label.rpartition(".")[2] for label in labels)
 
-    def wait_until_nothing_is_left(self, *, within: float = 60) -> None:
+    def wait_until_nothing_is_left(self) -> None:
         """Neither NodeClaims nor nodes."""
 
         def gone() -> bool:
@@ -132,7 +132,7 @@ class Research:
             assert left == (set(), []), f"{left} is left"
             return True
 
-        eventually(gone, within=within, what="no node is left", every=0.5)
+        eventually(gone, within=60, what="no node is left", every=0.5)
 
     def _collect_unregistered(self) -> None:
         """Deletes nodes that lost their NodeClaim before they registered with Karpenter, which leaves those to the cloud's own controller.

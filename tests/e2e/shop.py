@@ -105,7 +105,7 @@ class Shop:
     def buffer(self, name: str = "web") -> dict[str, Any]:
         return self.api.get(*BUFFER, name, namespace="shop") or {}
 
-    def wait_for_placeholders(self, *, within: float = 90) -> list[Document]:
+    def wait_for_placeholders(self) -> list[Document]:
         """The buffer's placeholders, all initialized."""
 
         def ready() -> list[Document]:
@@ -114,15 +114,13 @@ class Shop:
             assert all(condition(claim, "Initialized") == "True" for claim in found), found
             return found
 
-        return eventually(ready, within=within, what="placeholders are initialized", every=0.5)
+        return eventually(ready, within=90, what="placeholders are initialized", every=0.5)
 
-    def wait_for_buffer(
-        self, reason: str, *, replicas: int = 4, name: str = "web", within: float = 90
-    ) -> dict[str, Any]:
+    def wait_for_buffer(self, reason: str, *, replicas: int = 4, within: float = 90) -> dict[str, Any]:
         """The buffer's status says that it is provisioned so."""
 
         def said() -> dict[str, Any]:
-            buffer = self.buffer(name)
+            buffer = self.buffer()
             status = buffer.get("status", {})
             conditions = {item["type"]: item for item in status.get("conditions", [])}
             assert conditions.get("Provisioning", {}).get("reason") == reason, status

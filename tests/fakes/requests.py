@@ -30,8 +30,8 @@ MADE, FOUND = ("True", "CapacityIsProvisioned"), ("True", "CapacityIsFound")
 NOT_FOUND = ("False", "CapacityIsNotFound")
 
 
-def pod_template(name: str = "worker", *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> Document:
-    container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+def pod_template(name: str = "worker", *, cpu: str = "1", **spec: Any) -> Document:
+    container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
     return manifest("v1", "PodTemplate", name, "shop", template={"spec": {"containers": [container], **spec}})
 
 

@@ -28,7 +28,7 @@ class Job:
     log: str = ""
     kept: list[Path] = field(default_factory=list)
 
-    def steps(self, steps: Sequence[Mapping[str, Any]], environment: Mapping[str, str] | None = None) -> None:
+    def steps(self, steps: Sequence[Mapping[str, Any]]) -> None:
         """Those of a workflow or a composite action. Of actions by others only the upload of an artifact is carried out."""
         for step in steps:
             condition = str(step.get("if", "true"))
@@ -39,7 +39,7 @@ class Job:
             elif "run" in step:
                 own = {name: self._filled(value) for name, value in step.get("env", {}).items()}
                 shell = ("-eo", "pipefail") if step.get("shell") == "bash" else ("-e",)
-                self.script(step["run"], {**(environment or {}), **own}, shell=shell)
+                self.script(step["run"], own, shell=shell)
                 self.context["steps"][step.get("id", "")] = {"outputs": dict(self._outputs())}
 
     def script(self, script: str, environment: Mapping[str, str], *, shell: Sequence[str] = ("-e",)) -> None:

@@ -116,8 +116,8 @@ def definition(group: str, kind: str, version: str, **subresources: Any) -> Docu
     )
 
 
-def template_ref(name: str = "web", namespace: str = "default") -> ObjectRef:
-    return ObjectRef("", "PodTemplate", namespace, name)
+def template_ref(name: str = "web") -> ObjectRef:
+    return ObjectRef("", "PodTemplate", "default", name)
 
 
 def buffer_ref(name: str = "web", namespace: str = "default") -> ObjectRef:

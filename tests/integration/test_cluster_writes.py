@@ -28,8 +28,8 @@ def cluster(plane: ControlPlane) -> Iterator[KubernetesCluster]:
         yield cluster
 
 
-def stored(plane: ControlPlane, name: str = "web") -> Document:
-    found = plane.api.get(*BUFFER, name, namespace="default")
+def stored(plane: ControlPlane) -> Document:
+    found = plane.api.get(*BUFFER, "web", namespace="default")
     assert found is not None
     return found
 

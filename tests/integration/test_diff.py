@@ -50,8 +50,8 @@ class Repository(GitRepository):
         where = (f"--cluster=snapshot:{self.snapshot}", f"--now={now}")
         return headroom("diff", *words, *where, folder=self.work, environment={**os.environ, "TZ": "Europe/Berlin"})
 
-    def changes(self, *words: str, now: str = SUNDAY) -> dict[str, Any]:
-        done = self.diff(*words, "--output=json", now=now)
+    def changes(self, *words: str) -> dict[str, Any]:
+        done = self.diff(*words, "--output=json")
         assert done.returncode in {0, 1}, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)["changes"]
         return found

@@ -54,9 +54,9 @@ class Published:
     def tip(self, branch: str = BRANCH) -> str:
         return self.repository.git("rev-parse", branch, at=self.repository.remote)
 
-    def clone(self, name: str = "clone") -> Path:
+    def clone(self) -> Path:
         """As a CI job checks it out, with a branch that adds a buffer of a tenth of the Deployment."""
-        folder = self.repository.work.parent / name
+        folder = self.repository.work.parent / "clone"
         self.repository.git("clone", "--quiet", "--single-branch", self.repository.url, str(folder), at=folder.parent)
         size = "percentage: 10, provisioningStrategy: buffer.x-k8s.io/active-capacity"
         (folder / "buffer.yaml").write_text(buffer("web", size, of=BY_DEPLOYMENT))

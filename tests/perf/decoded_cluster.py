@@ -33,9 +33,9 @@ _MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi")
 _CHUNK_CPUS = ("250m", "500m", "1", "1500m", "2")
 
 
-def buffers(count: int, *, chunks: int, seed: int = 11) -> tuple[Demand, ...]:
+def buffers(count: int, *, chunks: int) -> tuple[Demand, ...]:
     """`count` buffers of `chunks` equal chunks each, sizes drawn."""
-    random = Random(seed)
+    random = Random(11)
     return tuple(
         demand(
             f"buffer-{number:03}",

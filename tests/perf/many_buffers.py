@@ -15,7 +15,7 @@ LEAST_SECONDS = 0.15
 """Of CPU, that the quickest pass may take: nearly twice what was measured, so that a pass of twice the cost fails."""
 
 
-def seconds_of_a_pass(turns: int = TURNS, *, consolidate_after: str = "Never") -> list[tuple[float, dict[str, float]]]:
+def seconds_of_a_pass(*, consolidate_after: str) -> list[tuple[float, dict[str, float]]]:
     """CPU seconds of each pass after one workload of many was scaled, with wall seconds by phase."""
     collect_rarely()
     sandbox = Sandbox(instance_types=(SMALL, LARGE))
@@ -33,7 +33,7 @@ def seconds_of_a_pass(turns: int = TURNS, *, consolidate_after: str = "Never") -
         cycle.run("warm-up")
         sandbox.wait(30)
     found = []
-    for turn in range(turns):
+    for turn in range(TURNS):
         sandbox.cluster.scale(workload_ref(f"app-{turn}"), 2)
         sandbox.wait(5)
         began = time.process_time()

@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +21,9 @@ class Figures:
     peak: float
 
 
-def measure(
-    command: Sequence[str], *, runs: int = 5, expected: Sequence[int] = (0,), folder: Path | None = None
-) -> Figures:
+def measure(command: Sequence[str], *, runs: int = 5, expected: Sequence[int] = (0,)) -> Figures:
     """One run to warm the caches, then `runs` that count."""
-    samples = [_once(command, expected, folder) for _ in range(runs + 1)][1:]
+    samples = [_once(command, expected) for _ in range(runs + 1)][1:]
     return Figures(
         wall=statistics.median(wall for wall, _, _ in samples),
         cpu=statistics.median(cpu for _, cpu, _ in samples),
@@ -36,9 +33,9 @@ def measure(
     )
 
 
-def _once(command: Sequence[str], expected: Sequence[int], folder: Path | None) -> tuple[float, float, float]:
+def _once(command: Sequence[str], expected: Sequence[int]) -> tuple[float, float, float]:
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
     errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)

@@ -36,9 +36,9 @@ SEED = 42
 Object = dict[str, Any]
 
 
-def pod_manifests(count: int, *, seed: int = SEED) -> list[Object]:
+def pod_manifests(count: int) -> list[Object]:
     """`count` pending pods; what five does not divide is plain."""
-    random = Random(seed)
+    random = Random(SEED)
     fifth = count // 5
     kinds = [_plain] * fifth + [_over_zones] * fifth + [_over_hosts] * fifth + [_together] * fifth + [_apart] * fifth
     kinds += [_plain] * (count - len(kinds))

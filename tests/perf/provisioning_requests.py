@@ -84,10 +84,10 @@ def _measured(shop: BatchShop) -> Pass:
     return Pass(wall, cpu, len(said), said.count("True"), len(plan.node_claims.create))
 
 
-def measured(which: str, *, runs: int = 3) -> Figures:
+def measured(which: str) -> Figures:
     """Each run in a process of its own. Raises `RuntimeError` when not all is decided as it should be."""
     samples = []
-    for _ in range(runs):
+    for _ in range(3):
         command = [sys.executable, "-m", "tests.perf.provisioning_requests", which]
         sample = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         if [sample["decided"], sample["yes"], sample["nodes"]] != EXPECTED[which]:

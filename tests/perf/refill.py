@@ -59,10 +59,10 @@ def _deploy(shop: Shop) -> None:
     shop.api.apply(deployment(0, cpu="3"))
 
 
-def refills(shop: Shop, times: int = TIMES) -> list[float]:
+def refills(shop: Shop) -> list[float]:
     """Seconds from the binding of each pod to the next NodeClaim."""
     found = []
-    for number in range(times):
+    for number in range(TIMES):
         _wait_until_full(shop, number)
         claims = len(shop.claims())
         shop.scale(number + 1)

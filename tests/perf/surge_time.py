@@ -16,11 +16,12 @@ from tests.perf.pod_mix import decoded, demands_of, pod_manifests
 from tests.unit.placement.worlds import ZONES
 
 BUFFERS, CHUNKS, NODES = 20, 50, 200
+TURNS = 3
 LEAST_SECONDS = 1.0
 """Of CPU, that the quickest rehearsal may take."""
 
 
-def seconds_of_a_rehearsal(turns: int = 3) -> float:
+def seconds_of_a_rehearsal() -> float:
     """The least of several."""
     room = Resources.parse({"cpu": "16", "memory": "64Gi", "pods": "110"})
     nodes = tuple(
@@ -41,7 +42,7 @@ def seconds_of_a_rehearsal(turns: int = 3) -> float:
     )
     problem = Problem(ClusterView(nodes=nodes, namespaces={"shop": {}}), demands=demands)
     found = []
-    for _ in range(turns + 1):
+    for _ in range(TURNS + 1):
         began = time.process_time()
         Rehearsal(problem, placement, ()).waits()
         found.append(time.process_time() - began)
