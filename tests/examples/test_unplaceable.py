@@ -29,7 +29,6 @@ NODE_REASONS = frozenset(
 def explained(name: str) -> Mapping[str, Any]:
     with TemporaryDirectory() as folder:
         snapshot, repository = Path(folder) / "snapshot", Path(folder) / "repository"
-        snapshot.mkdir()
         repository.mkdir()
         write_snapshot(cases()[name], snapshot)
         words = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.manifests import snapshot_in
 
 CASES = Path(__file__).resolve().parents[1] / "cases" / "unplaceable.yaml"
 NAMESPACE = "shop"
@@ -42,13 +43,7 @@ def write_snapshot(case: Mapping[str, Any], folder: Path) -> None:
     }
     for item in case.get("objects", ()):
         lists.setdefault(_FILES[item["kind"]], []).append(item)
-    for name, items in lists.items():
-        _write(folder / f"{name}.json", {"apiVersion": "v1", "kind": "List", "items": items})
-    _write(folder / "instance_types.json", [_type(name, kind) for name, kind in types.items()])
-
-
-def _write(path: Path, document: Any) -> None:
-    path.write_text(json.dumps(document), encoding="utf-8")
+    snapshot_in(folder, lists, [_type(name, kind) for name, kind in types.items()])
 
 
 def _pod(name: str, pod: Mapping[str, Any], labels: Mapping[str, str], node: str | None = None) -> dict[str, Any]:

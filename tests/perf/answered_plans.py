@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from reconciler.cli.application import application
 from tests.examples import unplaceable
 from tests.fakes.embedded import node_pool
+from tests.manifests import snapshot_in
 from tests.perf.answer import Answer, Questions, of_plan
 from tests.unit.cli.test_budget_cases import node_and_claim, without_count
 
@@ -91,7 +92,6 @@ def _planned_in(
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "repository").mkdir()
-        (folder / "snapshot").mkdir()
         for file, text in repository.items():
             (folder / "repository" / file).write_text(text, encoding="utf-8")
         write_snapshot(folder / "snapshot")
@@ -103,10 +103,7 @@ def _of_repository(text: str, now: str = NOW) -> Callable[[], Answer]:
 
 
 def _write_lists(lists: Mapping[str, Iterable[Document]], folder: Path) -> None:
-    (folder / "instance_types.json").write_text("[]", encoding="utf-8")
-    for plural, items in lists.items():
-        body = {"apiVersion": "v1", "kind": "List", "items": items}
-        (folder / f"{plural}.json").write_text(json.dumps(body), encoding="utf-8")
+    snapshot_in(folder, lists, [])
 
 
 def _loaded(file: str) -> list[dict[str, Any]]:

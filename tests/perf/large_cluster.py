@@ -12,6 +12,7 @@ import yaml
 
 from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.nodes import InstanceType
+from tests.manifests import snapshot_in
 
 ZONES = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")
 CPUS = ("100m", "250m", "500m", "1", "1500m")
@@ -23,17 +24,13 @@ Object = dict[str, Any]
 def write_snapshot(folder: Path, *, nodes: int, pods: int) -> None:
     """Nodes of 16 CPUs and 64 GiB in one pool, pods spread over them, all as kubectl prints them."""
     random = Random(7)
-    folder.mkdir(parents=True, exist_ok=True)
     types = synthetic_instance_types()
     kind = next(item for item in types if "amd64" in item.name and "linux" in item.name and "16x" in item.name)
-    for plural in ("nodes", "nodeclaims"):
-        _write(folder, plural, [_machine(plural, index, kind) for index in range(nodes)])
-    owned = {"pods": pods, "workloads": 50}
-    for plural, count in owned.items():
+    lists = {plural: [_machine(plural, index, kind) for index in range(nodes)] for plural in ("nodes", "nodeclaims")}
+    for plural, count in {"pods": pods, "workloads": 50}.items():
         bound = [{"NODE": f"node-{index % nodes}", "REQUESTS": _requests(random)} for index in range(count)]
-        _write(folder, plural, [_object(plural, index, **bound[index]) for index in range(count)])
-    _write(folder, "nodepools", [_object("nodepools", 0)])
-    (folder / "instance_types.json").write_text(json.dumps([_type(item) for item in types]))
+        lists[plural] = [_object(plural, index, **bound[index]) for index in range(count)]
+    snapshot_in(folder, {**lists, "nodepools": [_object("nodepools", 0)]}, [_type(item) for item in types])
 
 
 def write_buffers(folder: Path, *, count: int) -> None:
@@ -75,10 +72,6 @@ def _document(index: int) -> str:
         "      requirements:\n        - key: kubernetes.io/os\n          operator: In\n          values: [linux]\n"
         "  disruption:\n    consolidateAfter: 30s\n    budgets:\n      - nodes: 10%\n        reasons: [Drifted]\n"
     )
-
-
-def _write(folder: Path, name: str, items: list[Object]) -> None:
-    (folder / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
 _CLAIM = "{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}"
