@@ -6,11 +6,9 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from reconciler.forge.forges import is_of_a_fork
 from tests.headroom_command import headroom_at
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,40 +64,3 @@ def test_validate_reads_below_path_what_the_daemon_reads(repository: Path) -> No
     assert "  templates/nodeclaim.yaml.j2:1:1: error: template nodeclaim.yaml.j2 (from the repository)" in done.stdout
     assert "draft.yaml" not in done.stdout
     assert (done.returncode, " 1 error, " in done.stdout) == (1, True)
-
-
-# Templates of a fork are never rendered without being asked for, so a job must know that it runs for one.
-
-
-def side(name: str) -> dict[str, Any]:
-    return {"repo": {"full_name": name}}
-
-
-@pytest.mark.parametrize(
-    ("event", "fork"),
-    [
-        ({"pull_request": {"head": side("us/capacity"), "base": side("us/capacity")}}, False),
-        ({"pull_request": {"head": side("them/capacity"), "base": side("us/capacity")}}, True),
-        ({"pull_request": {"head": {"repo": None}, "base": side("us/capacity")}}, True),
-        ({"ref": "refs/heads/main"}, False),
-        ([], True),
-    ],
-)
-def test_github_and_gitea_tell_it_in_the_event(tmp_path: Path, event: Any, fork: bool) -> None:  # noqa: FBT001
-    path = tmp_path / "event.json"
-    path.write_text(json.dumps(event))
-    assert is_of_a_fork({"GITHUB_EVENT_PATH": str(path)}) == fork
-
-
-def test_an_event_that_cannot_be_read_counts_as_one_of_a_fork(tmp_path: Path) -> None:
-    assert is_of_a_fork({"GITHUB_EVENT_PATH": str(tmp_path / "nowhere")})
-
-
-@pytest.mark.parametrize(("source", "fork"), [("7", False), ("8", True)])
-def test_gitlab_tells_it_by_two_projects(source: str, fork: bool) -> None:  # noqa: FBT001
-    names = {"CI_MERGE_REQUEST_PROJECT_ID": "7", "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": source}
-    assert is_of_a_fork(names) == fork
-
-
-def test_without_a_job_there_is_no_fork() -> None:
-    assert not is_of_a_fork({})

@@ -8,13 +8,23 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reconciler.forge.forges import UnsignedError, forge_token, kind_of, links_to, name_of, open_forge, read_webhook
+from reconciler.forge.forges import (
+    UnsignedError,
+    forge_token,
+    is_of_a_fork,
+    kind_of,
+    links_to,
+    name_of,
+    open_forge,
+    read_webhook,
+)
 from reconciler.forge.kind import CiJob, PullRequestEvent, Push, WebhookEvent
 from reconciler.model.errors import Invalid, Stalled
 from tests.architecture.source_tree import copy_of_the_product
@@ -303,3 +313,28 @@ def test_a_further_forge_is_one_file_and_one_line(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+IN_GITLAB = {"CI_MERGE_REQUEST_PROJECT_ID": "7"}
+US, THEM = ({"repo": {"full_name": f"{who}/capacity"}} for who in ("us", "them"))
+FORKS: dict[str, tuple[Mapping[str, str], Any, bool]] = {
+    "GitHub and Gitea tell it in the event": ({}, {"pull_request": {"head": US, "base": US}}, False),
+    "of another repository": ({}, {"pull_request": {"head": THEM, "base": US}}, True),
+    "of one that is gone": ({}, {"pull_request": {"head": {"repo": None}, "base": US}}, True),
+    "of no pull request": ({}, {"ref": "refs/heads/main"}, False),
+    "an event of another form": ({}, [], True),
+    "an event that cannot be read": ({"GITHUB_EVENT_PATH": "/nowhere"}, None, True),
+    "GitLab tells it by two projects": ({**IN_GITLAB, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "7"}, None, False),
+    "of another project": ({**IN_GITLAB, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "8"}, None, True),
+    "no job at all": ({}, None, False),
+}
+"""Templates of a fork are never rendered without being asked for, so a job must know that it runs for one."""
+
+
+@pytest.mark.parametrize("case", FORKS)
+def test_a_job_knows_that_it_runs_for_a_fork(tmp_path: Path, case: str) -> None:
+    environment, event, fork = FORKS[case]
+    if event is not None:
+        (tmp_path / "event.json").write_text(json.dumps(event))
+        environment = {"GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
+    assert is_of_a_fork(environment) == fork

@@ -30,8 +30,8 @@ from tests.plans import NOW, full_plan
 # What /status serves after a pass.
 
 
-def last_pass(metrics: Metrics | None = None) -> LastPass:
-    return LastPass(cluster="embedded", clock=ManualClock(), metrics=metrics or Metrics(), log=logger())
+def last_pass(log: Any = None, metrics: Metrics | None = None) -> LastPass:
+    return LastPass(cluster="embedded", clock=ManualClock(), metrics=metrics or Metrics(), log=log or logger())
 
 
 def test_before_the_first_pass_there_is_nothing_to_tell() -> None:
@@ -40,7 +40,7 @@ def test_before_the_first_pass_there_is_nothing_to_tell() -> None:
 
 
 def test_the_document_is_of_the_last_pass_and_counts_them_all() -> None:
-    last, metrics = last_pass(shared := Metrics()), shared
+    last = last_pass(metrics=(metrics := Metrics()))
     last.observe("start", PassResult(failure=Transient("no answer")))
     last.observe("retry", PassResult(plan=full_plan()))
     document = shown(last.report())
@@ -73,8 +73,7 @@ class Lines:
 
 
 def test_what_begins_and_ends_is_told_once() -> None:
-    log = Lines()
-    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    last = last_pass(log := Lines())
     stalled = SourceTree("main@sha1:0", stalled=("GitOperationFailed", "no answer"))
     for result in (
         PassResult(plan=full_plan()),
@@ -95,8 +94,7 @@ def test_what_begins_and_ends_is_told_once() -> None:
 
 def test_settled_without_all_capacity_is_said_and_named() -> None:
     """It said that the cluster was as declared."""
-    log = Lines()
-    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    last = last_pass(log := Lines())
     short = [DemandOutcome(demand(name, count=5), 3, 0, 2) for name in ("a", "b", "c", "d")]
     outcomes = (DemandOutcome(demand("full", count=1), 1, 0, 0), *short)
     last.observe("tick", PassResult(plan=Plan(None, NOW, demands=outcomes), settled=True))
@@ -108,8 +106,7 @@ def test_settled_without_all_capacity_is_said_and_named() -> None:
 
 def test_objects_that_wait_to_be_deleted_are_told_once_and_are_not_as_declared() -> None:
     """The log said nothing, and then that the cluster was as declared."""
-    log = Lines()
-    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    last = last_pass(log := Lines())
     waiting = WaitingDeletions((buffer_ref("a"), buffer_ref("b")), most=2, held=11, next_at=NOW + timedelta(hours=1))
     for skew in range(3):
         later = replace(waiting, next_at=NOW + timedelta(hours=1, seconds=skew))
@@ -125,8 +122,7 @@ def test_objects_that_wait_to_be_deleted_are_told_once_and_are_not_as_declared()
 
 def test_a_write_that_keeps_failing_is_logged_once_and_again_when_it_no_longer_fails() -> None:
     """A conflict of field managers lasts until a person ends it. Every pass logged it."""
-    log = Lines()
-    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    last = last_pass(log := Lines())
     for outcomes in ((Outcome.CONFLICT,), (Outcome.CONFLICT,), (Outcome.REFUSED,), (Outcome.APPLIED,), ()):
         last.observe("change", PassResult(change_set=wrote(*outcomes)))
     assert log.told == [("warning", "write"), ("warning", "write"), ("info", "pass"), ("info", "write no longer fails")]
@@ -134,8 +130,7 @@ def test_a_write_that_keeps_failing_is_logged_once_and_again_when_it_no_longer_f
 
 def test_writes_that_wait_for_the_same_are_logged_in_one_line() -> None:
     """Five NodeClaims of a new NodePool were five lines of the first seven that a newcomer saw."""
-    log = Lines()
-    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    last = last_pass(log := Lines())
     waits = [
         replace(each, message="waits until NodePool batch is applied") for each in wrote(*[Outcome.SKIPPED] * 5).results
     ]
