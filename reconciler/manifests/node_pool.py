@@ -205,7 +205,8 @@ def _correct_beta(inspection: Inspection) -> None:
     if "template" in spec:
         inspection.rename(old, (*_NODE_SPEC, "expireAfter"))
     if disruption.pop("expireAfter", None) is not None:
-        _left_out(inspection, old, "expireAfter is part of the template in v1")
+        partial = ", which a partial NodePool does not have" if "template" not in spec else " in v1"
+        _left_out(inspection, old, f"expireAfter is part of the template{partial}")
     reference = node_spec.get("nodeClassRef")
     if isinstance(reference, dict) and "group" not in reference and isinstance(reference.get("apiVersion"), str):
         reference["group"] = reference.pop("apiVersion").rpartition("/")[0]
