@@ -19,6 +19,7 @@ TESTS = (
     "tests/unit/placement/checker",
     "tests/unit/placement/nodes/test_young_machines.py",
     "tests/unit/placement/constraints/test_min_values.py",
+    "tests/properties/test_pod_orders.py",
 )
 
 

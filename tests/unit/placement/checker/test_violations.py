@@ -11,6 +11,7 @@ from reconciler.model.buffers import Recreation
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     HOSTNAME_LABEL,
+    INITIALIZED_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     ZONE_LABEL,
@@ -93,6 +94,21 @@ def test_finds_chunks_on_nodes_that_take_no_pods() -> None:
         replace(node("one"), unschedulable=True),
     ):
         assert found(Placement((on_node("one", 1),)), demand(count=1), view=ClusterView(nodes=(unfit,)))
+
+
+def test_finds_chunks_that_must_fit_now_on_a_node_that_is_not_up_yet() -> None:
+    young = replace(node("one"), labels=tuple(item for item in node("one").labels if item[0] != INITIALIZED_LABEL))
+    claim = NodeClaim("claim", node_name="one")
+    asked, view = replace(demand(count=1), only_ready=True), ClusterView(nodes=(young,), node_claims=(claim,))
+
+    assert any("is not up yet" in sentence for sentence in found(Placement((on_node("one", 1),)), asked, view=view))
+
+
+def test_finds_chunks_spread_over_a_label_that_their_node_does_not_have() -> None:
+    spread = web(topology_spread=(TopologySpread("rack", 1, "DoNotSchedule", APP),))
+    assert found(Placement((on_node("one", 1),)), demand(count=1, pod_shape=spread)) == (
+        "spread over rack: one is without that label",
+    )
 
 
 def test_finds_two_domains_begun_by_pods_that_keep_each_other_company() -> None:
