@@ -237,7 +237,8 @@ def test_a_job_that_meets_a_stock_out_stays_queued_and_runs_once_that_ends(batch
     claims = batch.api.list(*CLAIM)
     assert [claim["metadata"]["labels"][ATTEMPT] for claim in claims] == [f"{request['metadata']['uid']}.3"] * 3
     batch.wait_until_done("train")
-    assert {pod["spec"]["nodeName"] for pod in batch.pods("train")} == {claim["status"]["nodeName"] for claim in claims}
+    # A pod that comes late may find that another has ended, and takes its room.
+    assert {pod["spec"]["nodeName"] for pod in batch.pods("train")} <= {claim["status"]["nodeName"] for claim in claims}
     (only,) = batch.api.list(*REQUEST, namespace="research")
     assert only["metadata"]["uid"] == request["metadata"]["uid"]
     batch.wait_until_nothing_is_left()
