@@ -198,7 +198,9 @@ def test_a_job_starts_on_the_nodes_that_were_made_for_it_and_they_go_with_it(bat
 
     batch.wait_until_done("train")
     pods = batch.pods("train")
-    assert {pod["spec"]["nodeName"] for pod in pods} == made
+    assert {
+        pod["spec"]["nodeName"] for pod in pods
+    } <= made  # one that comes late may take the room of one that has ended
     assert {pod["metadata"]["annotations"][CONSUME] for pod in pods} == {request["metadata"]["name"]}
     batch.wait_for_condition("train", "BookingExpired")
     batch.wait_until_nothing_is_left()
