@@ -14,7 +14,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from reconciler.placement.arrays import PLENTY, Fractions
+from reconciler.placement.arrays import Fractions
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet
@@ -345,8 +345,7 @@ def least_rates(state: State) -> Fractions:
     """By resource, the least price per unit of it among all types."""
     rate = np.full(len(state.columns.names), np.inf)
     for offers in state.offers:
-        prices = np.full(len(offers.room), PLENTY, dtype=np.int64)
-        np.minimum.at(prices, offers.offerings.types_of, offers.prices)
+        prices = offers.least_prices(slice(None))
         each = np.where(offers.room > 0, prices[:, None] / np.maximum(offers.room, 1), np.inf)
         rate = np.minimum(rate, each.min(axis=0, initial=np.inf))
     return np.where(np.isinf(rate), 0.0, rate)

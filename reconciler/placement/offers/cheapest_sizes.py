@@ -117,8 +117,7 @@ def _sold(offers: Sequence[PoolOffers]) -> tuple[Fractions, Fractions]:
     for item in offers:
         if RESERVATION_MARK in item.pool.name:  # it costs next to nothing, and there are few
             continue
-        least = np.full(len(item.room), PLENTY, dtype=np.int64)
-        np.minimum.at(least, item.offerings.types_of[item.rows], item.prices[item.rows])
+        least = item.least_prices(item.rows)
         sold = (least > 0) & (least < PLENTY)
         prices.append(least[sold])
         rooms.append(item.room[sold])

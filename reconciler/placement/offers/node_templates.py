@@ -268,10 +268,8 @@ class Compatibility:
     @cached_property
     def least_prices(self) -> Numbers:
         """By type of all pools, the least price in billionths of a USD an hour for such chunks; PLENTY where there is none."""
-        least = [np.full(len(item.offerings.types), PLENTY, dtype=np.int64) for item in self._templates.offers]
-        for found, rows, offers in zip(least, self.rows, self._templates.offers, strict=True):
-            np.minimum.at(found, offers.offerings.types_of[rows], offers.prices[rows])
-        return np.concatenate(least)
+        pairs = zip(self._templates.offers, self.rows, strict=True)
+        return np.concatenate([offers.least_prices(rows) for offers, rows in pairs])
 
     def joined(self) -> Numbers:
         """Maps a node template to the narrower template that a node gets when it takes these chunks, both by number; -1 where it may not.

@@ -82,6 +82,12 @@ class PoolOffers:
     def taints(self) -> tuple[Taint, ...]:
         return self.pool.template.taints
 
+    def least_prices(self, rows: Mask | slice) -> Amounts:
+        """By type, the least price of these rows in billionths of a USD an hour; PLENTY where there is none."""
+        least: Amounts = np.full(len(self.room), PLENTY, dtype=np.int64)
+        np.minimum.at(least, self.offerings.types_of[rows], self.prices[rows])
+        return least
+
     def rows_holding(self, used: Amounts) -> Mask:
         """By row of the catalog, whether its type has that much room."""
         fits: Mask = np.all(self.room >= used, axis=1)
@@ -222,9 +228,8 @@ def sold_in(offers: PoolOffers, rows: Mask, place: Place) -> tuple[Mask, list[in
     sold = np.zeros((len(catalog.types), len(zones[1]), len(capacity_types[1])), dtype=np.bool_)
     sold[catalog.types_of[there], zones[0][there], capacity_types[0][there]] = True
     complete = np.flatnonzero(sold.sum(axis=(1, 2)) == len(place[0]) * len(place[1]))
-    prices = np.full(len(catalog.types), PLENTY, dtype=np.int64)
-    np.minimum.at(prices, catalog.types_of[there], offers.prices[there])
-    instance_types: list[int] = complete[np.argsort(prices[complete], kind="stable")].tolist()
+    prices = offers.least_prices(there)[complete]
+    instance_types: list[int] = complete[np.argsort(prices, kind="stable")].tolist()
     return there, instance_types
 
 
