@@ -27,7 +27,7 @@ from reconciler.model.nodes import (
     InstanceType,
     Offering,
 )
-from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
+from reconciler.model.quantity import CPU, MEMORY, PODS, Resources, time_text
 from reconciler.model.view import ClusterView
 from reconciler.ports import Clock
 from reconciler.report.escaping import without_url_secrets
@@ -88,7 +88,7 @@ class KarpenterMetricsCatalog:
     def source(self) -> str:
         if self._as_of is None:
             return f"Karpenter's metrics at {self._name}, not read yet"
-        text = f"Karpenter's metrics at {self._name} as of {self._as_of.strftime('%Y-%m-%dT%H:%M:%SZ')}"
+        text = f"Karpenter's metrics at {self._name} as of {time_text(self._as_of)}"
         if self._estimated:
             text += f"; overhead and pods of {self._estimated} types that no node has yet are estimates"
         return text

@@ -25,7 +25,7 @@ from reconciler.cluster.watch import Pauses, RefusedError, ResourceWatch, Watche
 from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Apply, Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting, message_of
-from reconciler.model.quantity import whole_number
+from reconciler.model.quantity import time_text, whole_number
 from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef, abridged
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Event
@@ -276,7 +276,7 @@ class EventLog:
         return name
 
     def _again(self, event: Event, name: str, count: int, now: datetime) -> bool:
-        answer = self._send("PATCH", event, f"/{name}", _MERGE, {"count": count, "lastTimestamp": _text(now)})
+        answer = self._send("PATCH", event, f"/{name}", _MERGE, {"count": count, "lastTimestamp": time_text(now)})
         return answer.status != NOT_FOUND
 
     def _send(self, method: str, event: Event, below: str, content_type: str, body: Mapping[str, Any]) -> Answer:
@@ -306,15 +306,11 @@ class EventLog:
             "message": event.message[:_LONGEST_MESSAGE],
             "source": {"component": "headroom"},
             "reportingComponent": "headroom",
-            "firstTimestamp": _text(now),
-            "lastTimestamp": _text(now),
+            "firstTimestamp": time_text(now),
+            "lastTimestamp": time_text(now),
             "count": 1,
         }
 
 
 def _namespace(event: Event) -> str:
     return event.ref.namespace or DEFAULT_NAMESPACE
-
-
-def _text(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

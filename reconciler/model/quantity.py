@@ -1,4 +1,4 @@
-"""Quantities and resource lists as Kubernetes writes them, and durations as Go does, as exact numbers.
+"""Quantities, resource lists and times as Kubernetes writes them, and durations as Go does.
 
 Amounts are what kube-scheduler compares: CPU in millicores, everything else in whole units (bytes for memory). Each is
 rounded up, as `Quantity.MilliValue` and `Quantity.Value` of Kubernetes' apimachinery do.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
 
@@ -268,6 +268,11 @@ def _nanoseconds(text: str, part: re.Match[str]) -> int:
 def _too_long(text: str) -> Invalid:
     shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
     return Invalid(f"{shown!r} is too long a duration", hint="write at most 2562047h, which is 292 years")
+
+
+def time_text(moment: datetime) -> str:
+    """RFC 3339 in UTC to the second, as Kubernetes writes times."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_duration(duration: timedelta) -> str:

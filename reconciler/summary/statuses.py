@@ -10,7 +10,7 @@ value: if it were left out, the API server would end headroom's ownership.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from reconciler.model.autoscalers import ASKED_AFTER, CORRECTED_AFTER, ServingAutoscaler, condition_of
@@ -20,6 +20,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.marks import is_own
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.provisioning_requests import Phase
+from reconciler.model.quantity import time_text
 from reconciler.model.remembered import PassCache
 from reconciler.model.schedules import ScheduleOutcome, schedule_ref_of
 from reconciler.model.view import ClusterView, LiveObject
@@ -263,8 +264,3 @@ def _same(after: Mapping[str, Any], before: Mapping[str, Any], live: LiveObject)
         return False
     fields = [name for name in (*_FIELDS, "podBasedBufferSpec") if not managers or _owns(live, f"status.{name}")]
     return all(after.get(name) == before.get(name) for name in (*after, *fields) if name != "conditions")
-
-
-def time_text(moment: datetime) -> str:
-    """RFC 3339 in UTC, as Kubernetes writes times."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

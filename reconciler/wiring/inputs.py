@@ -20,6 +20,7 @@ from reconciler.cluster.connection import Count, uncounted
 from reconciler.cluster.snapshot.files import SnapshotCluster, snapshot_at, snapshot_of
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Invalid, Misused, Stalled
+from reconciler.model.quantity import time_text
 from reconciler.ports import Catalog, Clock, Cluster, Source
 from reconciler.report.words import moment
 from reconciler.settings.settings import Settings
@@ -261,7 +262,7 @@ class SnapshotNote:
 
     @property
     def message(self) -> str:
-        taken = self.taken.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        taken = time_text(self.taken)
         return f"Snapshot of the cluster\n\nHeadroom-Snapshot: {taken}\nHeadroom-Path: {self.path}"
 
     @classmethod

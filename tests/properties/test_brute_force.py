@@ -33,8 +33,6 @@ from tests.properties.brute_force import Spot, Way, can_be_bound, cheapest_way, 
 from tests.properties.small_scenarios import MARKET_ZONES, Scenario, market, scenario
 from tests.unit.placement.worlds import World, carried_out
 
-_CPU = "cpu"
-
 
 @dataclass(frozen=True, slots=True)
 class _Bought:

@@ -18,7 +18,7 @@ from typing import Any
 
 from reconciler.cluster.embedded.karpenter import MANAGER, set_disrupted
 from reconciler.cluster.embedded.provisioner import ON_ITS_WAY, VALIDATED, Coming, Provisioner, to_be_made
-from reconciler.cluster.embedded.store import Body, stamp
+from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
@@ -32,7 +32,7 @@ from reconciler.model.nodes import (
     node_claim_ref,
 )
 from reconciler.model.pods import Pod, is_kept
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import Resources, time_text
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.plan.bins import all_bins
@@ -104,7 +104,7 @@ class Consolidation:
         self._written[name] = touched
 
         def write(copy: dict[str, Any]) -> None:
-            copy["status"]["lastPodEventTime"] = stamp(touched)
+            copy["status"]["lastPodEventTime"] = time_text(touched)
 
         self._world.store.change(node_claim_ref(claim.name), write, MANAGER)
 

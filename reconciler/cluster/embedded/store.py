@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
@@ -21,6 +21,7 @@ from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.nodes import KARPENTER_GROUP
+from reconciler.model.quantity import time_text
 from reconciler.model.refs import ObjectRef, path_text
 from reconciler.model.requirements import Operator, Taint
 
@@ -132,7 +133,7 @@ class ObjectStore:
             if "deletionTimestamp" in metadata:
                 return False
             if not dry_run:
-                marked = {**metadata, "deletionTimestamp": stamp(self._now())}
+                marked = {**metadata, "deletionTimestamp": time_text(self._now())}
                 self._put(ref, stored, Stored({**stored.body, "metadata": marked}, stored.owners))
         elif not dry_run:
             self.remove(ref)
@@ -237,14 +238,14 @@ class ObjectStore:
         if not metadata.get("uid"):
             self._made += 1
             metadata["uid"] = str(uuid.uuid5(_UIDS, f"{self._made} {ref}"))
-        metadata.setdefault("creationTimestamp", stamp(self._now()))
+        metadata.setdefault("creationTimestamp", time_text(self._now()))
         if (ref.group, ref.kind) not in _STATUS_KINDS_WITHOUT_GENERATION:
             changed = before is not None and body.get("spec") != before.get("spec")
             metadata["generation"] = int(metadata.get("generation", 1)) + changed
         if owners:
             times = {_manager(row): row["time"] for row in metadata.get("managedFields") or () if "time" in row}
             if by is not None:
-                times[by] = stamp(self._now())
+                times[by] = time_text(self._now())
             metadata["managedFields"] = [
                 {
                     "manager": owner.name,
@@ -270,11 +271,6 @@ class ObjectStore:
             self._kinds.setdefault((ref.group, ref.kind), set()).add(ref)
         self._objects[ref] = after
         self._listener(ref, None if before is None else before.body, after.body)
-
-
-def stamp(time: datetime) -> str:
-    """A time as Kubernetes writes it: whole seconds in UTC."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def taint_rows(name: str, taints: Iterable[Taint]) -> dict[str, Any]:

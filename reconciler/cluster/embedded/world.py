@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from reconciler.cluster.apply import InventoryParent
-from reconciler.cluster.embedded.store import Body, ObjectStore, stamp
+from reconciler.cluster.embedded.store import Body, ObjectStore
 from reconciler.cluster.resources import BY_KIND
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool
@@ -23,7 +23,7 @@ from reconciler.model.errors import Transient
 from reconciler.model.launch_options import LaunchOption, LaunchOptions
 from reconciler.model.nodes import KARPENTER_GROUP, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
 from reconciler.model.pods import Pod
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import Resources, time_text
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
 
@@ -209,7 +209,7 @@ class World:
     @property
     def stamp(self) -> str:
         """The present, as Kubernetes writes it."""
-        return stamp(self.now)
+        return time_text(self.now)
 
     def set_condition(self, body: dict[str, Any], kind: str, status: str, reason: str = "") -> None:
         """Replaces the condition of that type, or adds it. If the status is unchanged, so is the transition time."""

@@ -6,7 +6,7 @@ Of a one-shot buffer: that it was filled, what is left of it, what ended it. Of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
@@ -21,7 +21,7 @@ from reconciler.model.buffers import (
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import Resources, time_text
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import records_of, remembered
 from reconciler.model.schedules import Edge
@@ -78,7 +78,7 @@ def one_shot_memory(
         names = {*chunks, *before.nodes} & nodes.keys()
         places = {name: OneShotPlace(chunks.get(name, 0), _room(unused[name], demand.shape)) for name in names}
         stands = outcome.on_existing - outcome.on_its_way
-        time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        time = time_text(now)
         if before.filled:
             entries[uid] = _after(before, places, min(stands, before.left), demand.desired or 0)
         elif demand.desired:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
+from reconciler.model.quantity import time_text
 from reconciler.model.refs import DEFAULT_NAMESPACE
 from reconciler.model.schedules import MONTHS, WEEKDAYS, Schedule, ScheduleOutcome, TimePattern
 from reconciler.model.timelines import Collision, ScheduleTimeline
@@ -282,7 +283,7 @@ def schedule_page(
     return {
         "title": "Capacity schedules",
         "when": moment(now, zone),
-        "now": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "now": time_text(now),
         "zones": time_zones(),
         "schedules": schedules or [{"name": "an example", "document": EXAMPLE}],
         "chart": schedule_chart(timelines[:MOST_DRAWN], now=now, findings=findings),
