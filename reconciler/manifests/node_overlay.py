@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.kind import Kind, Origin
-from reconciler.manifests.requirements import requirements_of
+from reconciler.manifests.node_pool import requirements_of
 from reconciler.model.nodes import KARPENTER_GROUP, NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef

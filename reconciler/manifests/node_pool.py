@@ -19,7 +19,6 @@ from reconciler.manifests.capacity_buffer import amounts_of
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.load import schema_of, with_defaults
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
-from reconciler.manifests.requirements import check_least_values, requirements_of
 from reconciler.model import codes
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
@@ -36,7 +35,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources, parse_duration
 from reconciler.model.refs import ObjectRef, Path
-from reconciler.model.requirements import Taint
+from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import LiveObject, Manifest
 
 NEVER = "Never"
@@ -49,11 +48,36 @@ def is_partial(manifest: Manifest) -> bool:
 
 
 def check(inspection: Inspection) -> None:
-    requirements = mapping_at(inspection.body, *_NODE_SPEC).get("requirements", [])
-    check_least_values(inspection, requirements, (*_NODE_SPEC, "requirements"))
+    _check_least_values(inspection, mapping_at(inspection.body, *_NODE_SPEC).get("requirements", []))
     budgets = inspection.get("spec", "disruption", "budgets")
     if budgets:
         check_budgets(inspection, budgets)
+
+
+def _check_least_values(inspection: Inspection, requirements: Sequence[Mapping[str, Any]]) -> None:
+    """Reports requirements that ask for more different values than they list."""
+    for index, requirement in enumerate(requirements):
+        values, least = requirement.get("values"), requirement.get("minValues", 0)
+        if requirement["operator"] == Operator.IN and values and len(values) < least:
+            inspection.report(
+                codes.REQUIREMENT_VALUES,
+                (*_NODE_SPEC, "requirements", index, "minValues"),
+                f"{requirement['key']} asks for {least} different values and lists {len(values)}",
+                hint=f"list more values, or write minValues: {len(values)}",
+            )
+
+
+def requirements_of(requirements: Sequence[Mapping[str, Any]] | None) -> tuple[Requirement, ...]:
+    """The typed requirements, in the order they are written in."""
+    return tuple(
+        Requirement(
+            key=requirement["key"],
+            operator=Operator(requirement["operator"]),
+            values=tuple(requirement.get("values") or ()),
+            min_values=requirement.get("minValues"),
+        )
+        for requirement in requirements or ()
+    )
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:

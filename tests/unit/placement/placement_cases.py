@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from reconciler.manifests.node_pool import requirements_of
 from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
-from reconciler.manifests.requirements import requirements_of
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
