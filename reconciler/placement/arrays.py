@@ -109,10 +109,10 @@ rows × rules on the hostname. more: by planned node, further caps on its chunks
 LimitArrays: TypeAlias = tuple[Numbers, Numbers, Numbers]
 """capacities, spare, charged. capacities: types × limited resources. spare: NodePools × limited resources, what is left. charged: planned
 nodes × limited resources, what each counts for; empty where that is its type's capacity."""
-CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Flags, Flags, Numbers, Numbers]
-"""key, first, width, view, included, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains,
-where its domains begin in `counts`, how many there are, and its row of `included`. included: views × nodes, which nodes count.
-present, counts: by domain, whether a node that counts is in it, and how many pods. totals: by counter, how many pods in all."""
+CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Flags, Numbers, Numbers]
+"""key, width, columns, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains, and how many
+domains there are. columns: counters × nodes, the domain in which pods there count; -1 where they do not. present, counts: counters ×
+domains, whether a node that counts is there, and how many pods. totals: by counter, how many pods in all."""
 RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 """kinds, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). times: to write to."""
 WayArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Flags]

@@ -175,12 +175,12 @@ def _selection(shape: PodShape, constraint: TopologySpread) -> Selection:
 
 def least_count(counters: CounterArrays, counter: int, min_domains: int) -> int:
     """The global minimum of a constraint; 0 while there are fewer domains than minDomains."""
-    first, width, present, counts = counters[1], counters[2], counters[5], counters[6]
+    width, present, counts = counters[1], counters[3], counters[4]
     domains, least = 0, PLENTY
-    for place in range(first[counter], first[counter] + width[counter]):
-        if present[place]:
+    for domain in range(width[counter]):
+        if present[counter, domain]:
             domains += 1
-            least = min(least, counts[place])
+            least = min(least, counts[counter, domain])
     return 0 if domains == 0 or domains < min_domains else least
 
 
@@ -197,7 +197,7 @@ def score_spread(  # noqa: C901 - compiled code takes plain arrays, and no keywo
     """Adds the plugin's score to the totals of able nodes: 100 where the fewest pods count. raw, seen: to write to.
 
     soft: a row for each constraint: its counter, key and maxSkew. strict: nodes that lack one of the keys score 0."""
-    key_of, first, counts = counters[0], counters[1], counters[6]
+    key_of, counts = counters[0], counters[4]
     for index in range(len(able)):
         raw[index] = 0.0
         for row in range(len(soft) if strict else 0):
@@ -216,7 +216,7 @@ def score_spread(  # noqa: C901 - compiled code takes plain arrays, and no keywo
         weight = log(size + 2.0)
         for index in range(len(able)):
             if raw[index] >= 0.0 and domains[key, able[index]] >= 0:
-                raw[index] += counts[first[counter] + domains[own, able[index]]] * weight + (max_skew - 1.0)
+                raw[index] += counts[counter, domains[own, able[index]]] * weight + (max_skew - 1.0)
     low, high = PLENTY, 0
     for index in range(len(able)):
         if raw[index] >= 0.0:
@@ -327,7 +327,7 @@ def score_affinity(
     """Adds the plugin's score to the totals of able nodes: 100 where attraction is greatest, 0 where it is least. raw: to write to.
 
     attractions: a row for each counter and weight."""
-    key_of, first, counts = counters[0], counters[1], counters[6]
+    key_of, counts = counters[0], counters[4]
     low, high = float(PLENTY), -float(PLENTY)
     for index in range(len(able)):
         raw[index] = 0.0
@@ -335,7 +335,7 @@ def score_affinity(
             counter = attractions[row, 0]
             domain = domains[key_of[counter], able[index]]
             if domain >= 0:
-                raw[index] += attractions[row, 1] * counts[first[counter] + domain]
+                raw[index] += attractions[row, 1] * counts[counter, domain]
         low, high = min(low, raw[index]), max(high, raw[index])
     if high > low:
         for index in range(len(able)):

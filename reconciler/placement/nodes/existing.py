@@ -71,6 +71,13 @@ class LocatedGroup:
     rows: NDArray[np.intp]
     counts: Amounts
 
+    @classmethod
+    def of(cls, bound_group: BoundGroup, row_of: Mapping[str, int]) -> LocatedGroup:
+        """row_of: by name of a node. Pods on other nodes are left out."""
+        rows = np.array([row_of.get(name, -1) for name in bound_group.nodes], dtype=np.intp)
+        counts = np.fromiter(bound_group.nodes.values(), dtype=np.int64, count=len(rows))
+        return cls(bound_group, rows[rows >= 0], counts[rows >= 0])
+
 
 @dataclass(slots=True, eq=False)
 class Frame:
@@ -99,10 +106,7 @@ class Frame:
         known = self.placed.get(id(bound_group))
         if known is not None and known[0] == bound_group.version and known[1].bound_group is bound_group:
             return known[1]
-        rows = [self.index.get(name, -1) for name in bound_group.nodes]
-        there = np.array(rows, dtype=np.intp)
-        counts = np.fromiter(bound_group.nodes.values(), dtype=np.int64, count=len(rows))
-        placed = LocatedGroup(bound_group, there[there >= 0], counts[there >= 0])
+        placed = LocatedGroup.of(bound_group, self.index)
         self.placed[id(bound_group)] = (bound_group.version, placed)
         return placed
 

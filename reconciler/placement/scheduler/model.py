@@ -9,11 +9,10 @@ once, so that which ones it finds is chance; the model looks at one after the ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, zip_longest
-from typing import TypeAlias
 
 import numpy as np
 
@@ -22,15 +21,14 @@ from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import ANTI_AFFINITY_ITSELF, Amounts, CounterArrays, Numbers, ResourceColumns
 from reconciler.placement.batches import KnownNeeds, Needs
-from reconciler.placement.cache import BoundGroup, Tally
+from reconciler.placement.cache import Tally
 from reconciler.placement.constraints.domain_counters import EACH_NODE, TopologyRule
 from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration, ports_clash, tolerated
 from reconciler.placement.constraints.resources_fit import weighed
 from reconciler.placement.constraints.topology import RuleTable
+from reconciler.placement.nodes.existing import LocatedGroup
 from reconciler.placement.requirements import LabelTable, Mask
 from reconciler.placement.scheduler.walk import (
-    FIT,
-    MASK,
     PLAIN,
     RULES,
     BinArrays,
@@ -53,10 +51,6 @@ class PodKind:
     by_default: bool = False
 
 
-_Running: TypeAlias = tuple[BoundGroup, Numbers, Amounts]
-"""Pods of one shape that run: the rows of their nodes, and how many are on each."""
-
-
 class SchedulerArrays:
     """All that the walk reads and writes, in the groups in which it takes them."""
 
@@ -74,76 +68,67 @@ class SchedulerArrays:
         self._labels = LabelTable([dict(node.labels) for node in nodes])
         self._node_affinity = NodeAffinity([node.name for node in nodes], self._labels)
         self._taints = TaintToleration([node.name for node in nodes], [node.taints for node in nodes])
+        self._takes_pods = np.array([node.ready and not node.deleting for node in nodes], dtype=np.bool_)
+        self._cordoned = np.array([node.unschedulable for node in nodes], dtype=np.bool_)
         self._keys = {EACH_NODE: 0, HOSTNAME_LABEL: 1}
         self._ports: dict[tuple[HostPort, ...], int] = {}
-        running = _running(pods, {node.name: row for row, node in enumerate(nodes)})
-        for shape in (*(kind.shape for kind in kinds), *(group.shape for group, _, _ in running)):
+        row_of = {node.name: row for row, node in enumerate(nodes)}
+        groups = Tally().count([pod for pod in pods if not pod.is_finished])
+        running = [LocatedGroup.of(group, row_of) for group in groups]
+        for shape in (*(kind.shape for kind in kinds), *(group.shape for group in groups)):
             self._table.watch_owners(shape)
-        self.kinds = self._kind_arrays(kinds)
-        rules = [[*self._table.own_rules(needs), *self._table.others_rules(needs.shape)] for needs in self._of(kinds)]
-        soft = [self._table.soft_spread(self._needs.of(kind.shape), by_default=kind.by_default) for kind in kinds]
+        needs = [self._needs.of(kind.shape) for kind in kinds]
+        self.kinds = self._kind_arrays(needs)
+        rules = [[*self._table.own_rules(item), *self._table.others_rules(item.shape)] for item in needs]
+        soft = [
+            self._table.soft_spread(item, by_default=kind.by_default) for item, kind in zip(needs, kinds, strict=True)
+        ]
         drawn = [self._table.attractions(kind.shape) for kind in kinds]
         for kind in kinds:  # only now are all other counters known, so that these follow them
             if kind.shape.host_ports:
                 self._ports.setdefault(kind.shape.host_ports, len(self._table.counted) + len(self._ports))
-        rule_rows = [
-            [*self._port_rows(kind.shape), *(self._row(rule) for rule in of_kind)]
-            for kind, of_kind in zip(kinds, rules, strict=True)
-        ]
+        rule_rows = [self._rule_rows(kind.shape, of_kind) for kind, of_kind in zip(kinds, rules, strict=True)]
         soft_rows = [[(item.counter, self._key(item.key), item.max_skew) for item in of_kind] for of_kind in soft]
         counted = [[(number,) for number in self._counted_in(kind.shape)] for kind in kinds]
         self.rows: RowArrays = _tables(len(kinds), rule_rows, soft_rows, drawn, counted)
         self.counters, domains = self._counter_arrays()
-        most = max(int(self.counters[2].max(initial=0)), len(nodes), len(domains[0]))
         self.bins: BinArrays = (domains, *self._amounts(running))
         self.scratch: ScratchArrays = (
             np.zeros(len(nodes), dtype=np.int64),
             np.zeros(len(nodes), dtype=np.int64),
             np.zeros(len(nodes), dtype=np.float64),
-            np.zeros(most + 1, dtype=np.int64),
+            np.zeros(self.counters[4].shape[1] + 1, dtype=np.int64),
         )
         self._count(running)
-
-    def _of(self, kinds: Iterable[PodKind]) -> list[Needs]:
-        return [self._needs.of(kind.shape) for kind in kinds]
 
     def _key(self, key: str) -> int:
         return self._keys.setdefault(key, len(self._keys))
 
-    def _kind_arrays(self, kinds: Sequence[PodKind]) -> KindArrays:
-        needs, nodes = self._of(kinds), len(self._nodes)
-        shapes = [kind.shape for kind in kinds]
-        asked = [shape.requests.amounts for shape in shapes]
-        fit, requests = _shared(asked, lambda kind: needs[kind].request, len(self._columns.names))
-        _, weights = _shared(asked, lambda kind: weighed(shapes[kind].requests), 2)
-        terms = [(item.terms, item.shape.tolerations) for item in needs]
-        masked, masks = _shared(terms, lambda kind: self._mask(needs[kind]), nodes)
-        tolerations = [shape.tolerations for shape in shapes]
-        avoiding, avoided = _shared(tolerations, lambda kind: self._taints.avoided(tolerations[kind]), nodes)
-        preferred = [shape.preferred_node_terms for shape in shapes]
-        liking, liked = _shared(preferred, lambda kind: self._node_affinity.liked(preferred[kind]), nodes)
-        strict = [int(bool(shape.topology_spread)) for shape in shapes]
-        looks = np.array([fit, masked, avoiding, liking, strict], dtype=np.int64).T.copy()
-        return looks, requests, weights, masks, avoided, liked
+    def _kind_arrays(self, needs: Sequence[Needs]) -> KindArrays:
+        shapes = [item.shape for item in needs]
+        tolerations = {shape.tolerations for shape in shapes}
+        avoided = {each: self._taints.avoided(each) for each in tolerations}
+        liked = [self._node_affinity.liked(shape.preferred_node_terms) for shape in shapes]
+        by_node = len(shapes), len(self._nodes)
+        return (
+            np.array([item.request for item in needs], dtype=np.int64).reshape(len(shapes), len(self._columns.names)),
+            np.array([weighed(shape.requests) for shape in shapes], dtype=np.int64).reshape(len(shapes), 2),
+            np.array([self._mask(item) for item in needs], dtype=np.bool_).reshape(by_node),
+            np.array([avoided[shape.tolerations] for shape in shapes], dtype=np.int64).reshape(by_node),
+            np.array(liked, dtype=np.int64).reshape(by_node),
+            np.array([bool(shape.topology_spread) for shape in shapes], dtype=np.bool_),
+        )
 
     def _mask(self, needs: Needs) -> Mask:
         """By node, whether the rules allow a pod that depend on the node alone."""
         tolerations = needs.shape.tolerations
-        takes_pods = [
-            node.ready and not node.deleting and (not node.unschedulable or tolerated((_CORDONED,), tolerations))
-            for node in self._nodes
-        ]
-        meeting, tolerating = self._node_affinity.meeting(needs.terms), self._taints.tolerating(tolerations)
-        return meeting & tolerating & np.array(takes_pods, dtype=np.bool_)
+        allowed = self._node_affinity.meeting(needs.terms) & self._taints.tolerating(tolerations) & self._takes_pods
+        return allowed if tolerated((_CORDONED,), tolerations) else allowed & ~self._cordoned
 
-    def _row(self, rule: TopologyRule) -> tuple[int, ...]:
-        return (rule.code, rule.counter, *rule.numbers, rule.counts_itself, 0)
-
-    def _port_rows(self, shape: PodShape) -> list[tuple[int, ...]]:
+    def _rule_rows(self, shape: PodShape, rules: Iterable[TopologyRule]) -> list[tuple[int, ...]]:
         """A pod's host ports keep it off nodes where some other pod has one of them."""
-        if not shape.host_ports:
-            return []
-        return [(ANTI_AFFINITY_ITSELF, self._ports[shape.host_ports], 0, 0, 1, 0)]
+        rows = [(rule.code, rule.counter, *rule.numbers, rule.counts_itself, 0) for rule in rules]
+        return [*rows, *((ANTI_AFFINITY_ITSELF, self._ports[each], 0, 0, 1, 0) for each in (shape.host_ports,) if each)]
 
     def _counted_in(self, shape: PodShape) -> list[int]:
         taking = [number for ports, number in self._ports.items() if ports_clash(shape.host_ports, ports)]
@@ -151,32 +136,23 @@ class SchedulerArrays:
 
     def _counter_arrays(self) -> tuple[CounterArrays, Numbers]:
         """With the domains of all keys: keys × nodes, -1 where a node lacks the label."""
-        counted = self._table.counted
-        views = [None, *{id(item.inclusion): item.inclusion for item in counted if item.inclusion}.values()]
-        view_of = {id(inclusion): number for number, inclusion in enumerate(views)}
+        counted, looking_at = self._table.counted, (self._labels, self._node_affinity, self._taints)
         keys = [*(self._key(item.key) for item in counted), *(self._key(EACH_NODE) for _ in self._ports)]
-        domains, sizes = zip(*(self._domains_of(key) for key in self._keys), strict=True)
-        width = np.array([sizes[key] for key in keys], dtype=np.int64)
-        first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
-        view = [*(view_of[id(item.inclusion)] for item in counted), *(0 for _ in self._ports)]
-        looking_at, every = (self._labels, self._node_affinity, self._taints), np.ones(len(self._nodes), dtype=np.bool_)
-        included = np.array([item.looked_at(*looking_at) if item else every for item in views], dtype=np.bool_)
-        all_domains = np.array(domains, dtype=np.int64)
-        present = np.zeros(int(first[-1]), dtype=np.bool_)
-        for number, key in enumerate(keys):
-            there = all_domains[key][included[view[number]]]
-            present[first[number] + there[there >= 0]] = True
-        counters: CounterArrays = (
-            np.array(keys, dtype=np.int64),
-            first[:-1].copy(),
-            width,
-            np.array(view, dtype=np.int64),
-            included.reshape(len(views), len(self._nodes)),
-            present,
-            np.zeros(int(first[-1]), dtype=np.int64),
-            np.zeros(len(keys), dtype=np.int64),
-        )
-        return counters, all_domains.reshape(len(self._keys), len(self._nodes))
+        found, sizes = zip(*(self._domains_of(key) for key in self._keys), strict=True)
+        domains = np.array(found, dtype=np.int64).reshape(len(self._keys), len(self._nodes))
+        columns = domains[keys]
+        looked_at: dict[int, Mask] = {}
+        for row, inclusion in zip(columns, (item.inclusion for item in counted), strict=False):
+            if inclusion is not None:
+                if id(inclusion) not in looked_at:
+                    looked_at[id(inclusion)] = inclusion.looked_at(*looking_at)
+                row[~looked_at[id(inclusion)]] = -1
+        present = np.zeros((len(keys), max(sizes)), dtype=np.bool_)
+        numbers, nodes = np.nonzero(columns >= 0)
+        present[numbers, columns[numbers, nodes]] = True
+        counts, width = np.zeros(present.shape, dtype=np.int64), np.array([sizes[key] for key in keys], dtype=np.int64)
+        rows = np.array(keys, dtype=np.int64)
+        return (rows, width, columns, present, counts, np.zeros(len(keys), dtype=np.int64)), domains
 
     def _domains_of(self, key: str) -> tuple[Numbers, int]:
         """The number of each node's domain, and how many there are."""
@@ -186,46 +162,26 @@ class SchedulerArrays:
         numbers = np.array([-1 if cell is None else code for code, cell in enumerate(cells)], dtype=np.int64)
         return (numbers[codes] if len(cells) else codes.astype(np.int64)), len(cells)
 
-    def _amounts(self, running: Iterable[_Running]) -> tuple[Amounts, Amounts, Amounts]:
+    def _amounts(self, running: Iterable[LocatedGroup]) -> tuple[Amounts, Amounts, Amounts]:
         room = self._columns.matrix(node.allocatable for node in self._nodes)
         used, load = np.zeros_like(room), np.zeros((len(self._nodes), 2), dtype=np.int64)
-        for group, rows, counts in running:
-            used[rows] += self._columns.vector(group.shape.requests) * counts[:, None]
-            load[rows] += np.array(weighed(group.shape.requests), dtype=np.int64) * counts[:, None]
+        for item in running:
+            requests, counts = item.bound_group.shape.requests, item.counts[:, None]
+            used[item.rows] += self._columns.vector(requests) * counts
+            load[item.rows] += np.array(weighed(requests), dtype=np.int64) * counts
         return room, used, load
 
-    def _count(self, running: Iterable[_Running]) -> None:
-        key_of, first, _, view, included, _, counted, totals = self.counters
+    def _count(self, running: Iterable[LocatedGroup]) -> None:
+        _, _, columns, _, counted, totals = self.counters
         of_spread = [item.inclusion is not None for item in self._table.counted]
-        for group, rows, counts in running:
-            for number in self._counted_in(group.shape):
-                if group.deleting and number < len(of_spread) and of_spread[number]:
+        for item in running:
+            for number in self._counted_in(item.bound_group.shape):
+                if item.bound_group.deleting and number < len(of_spread) and of_spread[number]:
                     continue
-                domains = np.where(included[view[number], rows], self.bins[0][key_of[number], rows], -1)
+                domains = columns[number, item.rows]
                 there = domains >= 0
-                np.add.at(counted, first[number] + domains[there], counts[there])
-                totals[number] += int(counts[there].sum())
-
-
-def _shared(
-    keys: Sequence[Hashable], make: Callable[[int], Sequence[int] | Numbers | Mask], width: int
-) -> tuple[list[int], Numbers]:
-    """By kind, the number of its row; and the rows, made once for all kinds with the same key. make: takes a kind."""
-    first: dict[Hashable, int] = {}
-    for kind, key in enumerate(keys):
-        first.setdefault(key, kind)
-    number = {key: row for row, key in enumerate(first)}
-    rows = np.array([make(kind) for kind in first.values()], dtype=np.int64).reshape(len(first), width)
-    return [number[key] for key in keys], rows
-
-
-def _running(pods: Iterable[Pod], row_of: Mapping[str, int]) -> list[_Running]:
-    found = []
-    for group in Tally().count([pod for pod in pods if not pod.is_finished]):
-        counts = {row_of[name]: count for name, count in group.nodes.items() if name in row_of}
-        rows, amounts = np.array(list(counts), dtype=np.int64), np.array(list(counts.values()), dtype=np.int64)
-        found.append((group, rows, amounts))
-    return found
+                np.add.at(counted[number], domains[there], item.counts[there])
+                totals[number] += int(item.counts[there].sum())
 
 
 def _tables(kinds: int, *tables: Sequence[Sequence[tuple[int, ...]]]) -> RowArrays:
@@ -303,10 +259,8 @@ class SchedulerModel:
         that may come to these nodes cannot fill that many where the shares of them that nodes have free are more than there are
         resources in which any node could become full."""
         _, room, used, _ = self._arrays.bins
-        looks, requests, _, masks, _, _ = self._arrays.kinds
+        asked, _, takes, _, _, _ = self._arrays.kinds
         rules = np.diff(self._arrays.rows[0][RULES])
-        asked = requests[looks[:, FIT]]
-        takes = masks[looks[:, MASK]] > 0
         found = np.zeros(len(self.kinds), dtype=np.bool_)
         for kind in np.flatnonzero(rules == 0):
             free = (room - used)[takes[kind]] - asked[kind]

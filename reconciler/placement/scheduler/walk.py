@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reconciler.placement.arrays import AFFINITY, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
+from reconciler.placement.arrays import AFFINITY, SPREAD_OTHERS, CounterArrays, Flags, Fractions, Numbers
 from reconciler.placement.constraints import node_rules, pod_rules, resources_fit
 from reconciler.placement.constraints.node_rules import score_node_affinity, score_taints
 from reconciler.placement.constraints.pod_rules import least_count, score_affinity, score_spread
@@ -23,8 +23,6 @@ from reconciler.placement.loops import planned_nodes
 from reconciler.placement.loops.kernel import linked
 from reconciler.placement.loops.planned_nodes import allowed
 
-FIT, MASK, AVOIDED, LIKED, STRICT = range(5)
-"""Columns of `looks`: rows of requests, masks, avoided and liked that a kind of pod has; and whether its soft spread is its own."""
 RULES, SOFT, ATTRACTIONS, COUNTED = range(4)
 """Rows of `spans`: where a kind's rows of each of these tables begin. They end where the next kind's begin."""
 CODE, COUNTER, SKEW, MIN_DOMAINS, ITSELF, BOUND = range(6)
@@ -32,9 +30,9 @@ CODE, COUNTER, SKEW, MIN_DOMAINS, ITSELF, BOUND = range(6)
 
 BinArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
 """domains, room, used, load. domains: keys × nodes; room, used: nodes × resources; load: nodes × CPU and memory, see `weighed`."""
-KindArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
-"""looks, requests, weights, masks, avoided, liked. requests: rows × resources; weights: rows × CPU and memory; the others: rows × nodes.
-masks: 1 where the rules allow a pod that depend on the node alone."""
+KindArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers, Flags]
+"""requests, weights, masks, avoided, liked, strict. requests: kinds × resources; weights: kinds × CPU and memory; masks, avoided, liked:
+kinds × nodes. masks: whether the rules allow a pod that depend on the node alone. strict: by kind, whether its soft spread is its own."""
 RowArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers]
 """spans, rules, soft, attractions, counted: rows of all kinds. soft: counter, key, maxSkew. attractions: counter, weight. counted: counter."""
 ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Fractions, Numbers]
@@ -45,25 +43,25 @@ Groups: TypeAlias = tuple[BinArrays, CounterArrays, KindArrays, RowArrays, Scrat
 def bind(groups: Groups, kind: int, node: int, sign: int) -> None:
     """Puts a pod of the kind on the node. sign: -1 takes it back."""
     bins, counters, kinds, rows, _ = groups
-    domains, _, used, load = bins
-    key_of, first, _, view, included, _, counts, totals = counters
-    row, spans, counted = kinds[0][kind, FIT], rows[0], rows[4]
+    _, _, used, load = bins
+    _, _, columns, _, counts, totals = counters
+    spans, counted = rows[0], rows[4]
     for column in range(used.shape[1]):
-        used[node, column] += sign * kinds[1][row, column]
+        used[node, column] += sign * kinds[0][kind, column]
     for column in range(2):
-        load[node, column] += sign * kinds[2][row, column]
+        load[node, column] += sign * kinds[1][kind, column]
     for place in range(spans[COUNTED, kind], spans[COUNTED, kind + 1]):
         counter = counted[place]
-        domain = domains[key_of[counter], node]
-        if domain >= 0 and included[view[counter], node]:
-            counts[first[counter] + domain] += sign
+        domain = columns[counter, node]
+        if domain >= 0:
+            counts[counter, domain] += sign
             totals[counter] += sign
 
 
 def set_bounds(rules: Numbers, counters: CounterArrays) -> bool:
     """Writes how many pods may count in a domain under each spread rule. Returns whether the pod is the first of those with affinity
     to each other, to which affinity does not apply."""
-    totals, alone = counters[7], True
+    totals, alone = counters[5], True
     for row in range(len(rules)):
         counter = rules[row, COUNTER]
         if rules[row, CODE] <= SPREAD_OTHERS:
@@ -77,7 +75,6 @@ def rules_allow(
     rules: Numbers,
     domains: Numbers,
     key_of: Numbers,
-    first: Numbers,
     counts: Numbers,
     alone: bool,  # noqa: FBT001 - numba has no named arguments
     node: int,
@@ -91,9 +88,7 @@ def rules_allow(
         if domain < 0:
             if code <= SPREAD_OTHERS or code == AFFINITY:
                 return False
-        elif (
-            not (code == AFFINITY and alone) and allowed(code, rules[row, BOUND], counts[first[counter] + domain]) <= 0
-        ):
+        elif not (code == AFFINITY and alone) and allowed(code, rules[row, BOUND], counts[counter, domain]) <= 0:
             return False
     return True
 
@@ -104,9 +99,9 @@ def filter_nodes(groups: Groups, kind: int, begin: int, most: int) -> tuple[int,
     Returns how many are able, and how many were looked at."""
     bins, counters, kinds, rows, scratch = groups
     domains, room, used, _ = bins
-    key_of, first, counts = counters[0], counters[1], counters[6]
-    looks, spans, able = kinds[0], rows[0], scratch[0]
-    request, mask = kinds[1][looks[kind, FIT]], kinds[3][looks[kind, MASK]]
+    key_of, counts = counters[0], counters[4]
+    spans, able = rows[0], scratch[0]
+    request, mask = kinds[0][kind], kinds[2][kind]
     rules = rows[1][spans[RULES, kind] : spans[RULES, kind + 1]]
     alone = set_bounds(rules, counters)
     found, nodes = 0, len(mask)
@@ -115,7 +110,7 @@ def filter_nodes(groups: Groups, kind: int, begin: int, most: int) -> tuple[int,
         if (
             mask[node]
             and fits(room, used, node, request)
-            and (len(rules) == 0 or rules_allow(rules, domains, key_of, first, counts, alone, node))
+            and (len(rules) == 0 or rules_allow(rules, domains, key_of, counts, alone, node))
         ):
             able[found] = node
             found += 1
@@ -128,19 +123,18 @@ def score_nodes(groups: Groups, kind: int, found: int) -> None:
     """Writes the totals of the nodes that are able, by the plugins of the default profile and their weights."""
     bins, counters, kinds, rows, scratch = groups
     domains, room, used, load = bins
-    looks, requests, weights, _, avoided, liked = kinds
+    requests, weights, _, avoided, liked, strict = kinds
     spans, _, soft, attractions, _ = rows
     every, totals, raw, seen = scratch
     able = every[:found]
     for index in range(found):
         totals[able[index]] = 0
-    score_taints(totals, able, avoided[looks[kind, AVOIDED]])
-    score_node_affinity(totals, able, liked[looks[kind, LIKED]])
-    row = looks[kind, FIT]
-    score_resources(totals, able, room, used, load, requests[row], weights[row])
+    score_taints(totals, able, avoided[kind])
+    score_node_affinity(totals, able, liked[kind])
+    score_resources(totals, able, room, used, load, requests[kind], weights[kind])
     of_kind = soft[spans[SOFT, kind] : spans[SOFT, kind + 1]]
     if len(of_kind) > 0:
-        score_spread(totals, raw, able, of_kind, looks[kind, STRICT] == 1, domains, counters, seen)
+        score_spread(totals, raw, able, of_kind, strict[kind], domains, counters, seen)
     drawn = attractions[spans[ATTRACTIONS, kind] : spans[ATTRACTIONS, kind + 1]]
     if len(drawn) > 0:
         score_affinity(totals, raw, able, drawn, domains, counters)
