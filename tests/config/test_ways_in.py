@@ -64,12 +64,12 @@ def test_every_input_of_the_action_is_used_and_every_used_one_is_there() -> None
 def test_gitlabs_files_check_and_comment(repository: GitRepository, file: Path) -> None:
     state = GitLabState()
     head = repository.git("rev-parse", "HEAD")
-    state.requests[0]["sha"] = head
+    state.pulls[0]["sha"] = head
     (job,) = documents(file).values()
     script = "\n".join(line for line in job["script"] if not line.startswith("pip "))
     script = script.replace(" --path clusters/CLUSTER", "").replace("PLANNED_ON", "embedded")
     asked = "https://gitlab-ci-token:of-the-job@git.example.com/platform/capacity.git"
-    with ForgeServer("/api/v4", "Bearer of-the-project", state.endpoints) as server:
+    with ForgeServer("/api/v4", "Bearer of-the-project", state.endpoints()) as server:
         run(
             script,
             repository.work,
@@ -87,7 +87,7 @@ def test_gitlabs_files_check_and_comment(repository: GitRepository, file: Path) 
             CI_COMMIT_SHA=head,
         )
     assert server.mistakes == []
-    (note,) = state.notes
+    (note,) = state.comments
     assert "CapacityBuffer/default/web" in note["body"]
     assert [status["state"] for status in state.statuses] == ["success"]
     assert (repository.work / "report.md").exists()

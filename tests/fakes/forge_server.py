@@ -43,6 +43,57 @@ class Fault:
     done: bool = False
 
 
+NOT_FOUND: Answer = (404, {"message": "Not Found"})
+
+
+class ForgeState:
+    """What is behind the endpoints of a forge.
+
+    pulls: whose numbers are in the field `number`; comments: of pull request 7; statuses: as they were sent.
+    """
+
+    number = "number"
+
+    def __init__(self, *pulls: dict[str, Any]) -> None:
+        self.pulls: list[dict[str, Any]] = list(pulls)
+        self.comments: list[dict[str, Any]] = []
+        self.statuses: list[dict[str, Any]] = []
+
+    def pull(self, found: re.Match[str], change: Json) -> Answer:
+        """The one that the path names, as it was changed."""
+        return _changed(self.pulls, self.number, int(found[1]), change)
+
+    def comment(self, _found: re.Match[str], body: Json) -> Answer:
+        number = len(self.comments) + 1
+        self.comments.append({"id": number, "body": body["body"], **self.marks_of_a_comment(number)})
+        return 201, self.comments[-1]
+
+    def marks_of_a_comment(self, number: int) -> dict[str, Any]:
+        """What a comment of headroom's has beside its text."""
+        raise NotImplementedError
+
+    def edit(self, found: re.Match[str], change: Json) -> Answer:
+        return _changed(self.comments, "id", int(found[1]), change)
+
+    def delete(self, found: re.Match[str], _body: Json) -> Answer:
+        kept = [each for each in self.comments if each["id"] != int(found[1])]
+        is_gone = len(kept) < len(self.comments)
+        self.comments = kept
+        return (204, None) if is_gone else NOT_FOUND
+
+    def status(self, _found: re.Match[str], body: Json) -> Answer:
+        self.statuses.append(body)
+        return 201, body
+
+
+def _changed(rows: list[dict[str, Any]], key: str, number: int, change: Json) -> Answer:
+    for row in rows:
+        if row[key] == number:
+            row.update(change or {})
+            return 200, row
+    return NOT_FOUND
+
+
 class ForgeServer:
     """Runs in the `with` block. root: before every path; authorization: what every request must carry.
 
@@ -50,14 +101,13 @@ class ForgeServer:
     page: items on a page, whatever the client would like.
     """
 
-    def __init__(self, root: str, authorization: str, endpoints: Callable[[ForgeServer], list[Endpoint]]) -> None:
+    def __init__(self, root: str, authorization: str, endpoints: list[Endpoint]) -> None:
         self.root = root
         self.authorization = authorization
-        self.endpoints = endpoints(self)
+        self.endpoints = endpoints
         self.faults: list[Fault | None] = []
         self.asked: list[str] = []
         self.mistakes: list[str] = []
-        self.sent: list[Json] = []
         self.page = 2
         self._server = _Server(self)
 
@@ -86,7 +136,7 @@ class ForgeServer:
                     return 422, {"message": problem}
             return endpoint.answer(found, body)
         self.mistakes.append(f"{method} {path}: there is no such endpoint")
-        return 404, {"message": "Not Found"}
+        return NOT_FOUND
 
 
 def _problem(schema: Json, value: Json) -> str:
@@ -120,7 +170,6 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length)) if length else None
         parts = urlsplit(self.path)
         forge.asked.append(f"{self.command} {parts.path.removeprefix(forge.root)}")
-        forge.sent.append(body)
         fault = forge.faults.pop(0) if forge.faults else None
         if fault is not None and not fault.done:
             return self._fail(fault)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.fakes.forge_server import Endpoint, ForgeServer
+from tests.fakes.forge_server import Endpoint, ForgeState
 
 TEXT = {"type": "string"}
 _PER_PAGE = {"per_page": {"type": "string", "pattern": "^([1-9][0-9]?|100)$"}}
@@ -82,32 +82,32 @@ _LISTED = {
 _REPOSITORY = "/repos/example/capacity"
 
 
-class GitHubState:
-    """comments: of pull request 7; login "" is a workflow's token, which may not ask who it is; checks: whether it may make
-    check runs."""
+class GitHubState(ForgeState):
+    """login "" is a workflow's token, which may not ask who it is; checks: whether it may make check runs."""
 
     def __init__(self) -> None:
+        super().__init__(pull(7, "more"), pull(8, "theirs", owner="stranger"))
         self.login = "headroom-bot"
         self.checks = True
-        self.comments: list[dict[str, Any]] = []
-        self.pulls: list[dict[str, Any]] = [pull(7, "more"), pull(8, "theirs", owner="stranger")]
-        self.statuses: list[dict[str, Any]] = []
         self.runs: list[list[dict[str, Any]]] = []
         self.minimized: list[str] = []
 
     def author(self) -> dict[str, str]:
         return {"login": self.login, "type": "User"} if self.login else {"login": "github-actions[bot]", "type": "Bot"}
 
-    def endpoints(self, _server: ForgeServer) -> list[Endpoint]:
+    def marks_of_a_comment(self, number: int) -> dict[str, Any]:
+        return {"node_id": f"IC_{number}", "user": self.author()}
+
+    def endpoints(self) -> list[Endpoint]:
         return [
             Endpoint("GET", "/user", lambda _m, _b: (200, self.author()) if self.login else (403, {"message": "no"})),
-            Endpoint("GET", f"{_REPOSITORY}/pulls/(\\d+)", self._pull),
+            Endpoint("GET", f"{_REPOSITORY}/pulls/(\\d+)", self.pull),
             Endpoint("GET", f"{_REPOSITORY}/pulls", lambda _m, _b: (200, self.pulls), query={"properties": _LISTED}),
             Endpoint("POST", f"{_REPOSITORY}/pulls", self._open, body=_NEW_PULL),
             Endpoint(
                 "PATCH",
                 f"{_REPOSITORY}/pulls/(\\d+)",
-                self._pull,
+                self.pull,
                 body={"properties": {**_PULL, "state": {"enum": ["open", "closed"]}}},
             ),
             Endpoint(
@@ -116,10 +116,10 @@ class GitHubState:
                 lambda _m, _b: (200, self.comments),
                 query={"properties": _PER_PAGE},
             ),
-            Endpoint("POST", f"{_REPOSITORY}/issues/7/comments", self._comment, body=_COMMENT),
-            Endpoint("PATCH", f"{_REPOSITORY}/issues/comments/(\\d+)", self._edit, body=_COMMENT),
-            Endpoint("DELETE", f"{_REPOSITORY}/issues/comments/(\\d+)", self._delete),
-            Endpoint("POST", f"{_REPOSITORY}/statuses/[0-9a-f]{{40}}", self._status, body=_STATUS),
+            Endpoint("POST", f"{_REPOSITORY}/issues/7/comments", self.comment, body=_COMMENT),
+            Endpoint("PATCH", f"{_REPOSITORY}/issues/comments/(\\d+)", self.edit, body=_COMMENT),
+            Endpoint("DELETE", f"{_REPOSITORY}/issues/comments/(\\d+)", self.delete),
+            Endpoint("POST", f"{_REPOSITORY}/statuses/[0-9a-f]{{40}}", self.status, body=_STATUS),
             Endpoint("POST", f"{_REPOSITORY}/check-runs", self._run, body=_NEW_CHECK),
             Endpoint("PATCH", f"{_REPOSITORY}/check-runs/1", self._run, body=_MORE_OF_A_CHECK),
             Endpoint(
@@ -136,38 +136,9 @@ class GitHubState:
             ),
         ]
 
-    def _pull(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
-        pulls = [each for each in self.pulls if each["number"] == int(found[1])]
-        if not pulls:
-            return 404, {"message": "Not Found"}
-        pulls[0].update(body or {})
-        return 200, pulls[0]
-
     def _open(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
         self.pulls.append({**pull(9, body["head"]), "title": body["title"], "body": body["body"]})
         return 201, self.pulls[-1]
-
-    def _comment(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
-        number = len(self.comments) + 1
-        self.comments.append({"id": number, "node_id": f"IC_{number}", "body": body["body"], "user": self.author()})
-        return 201, self.comments[-1]
-
-    def _edit(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
-        comments = [each for each in self.comments if each["id"] == int(found[1])]
-        if not comments:
-            return 404, {"message": "Not Found"}
-        comments[0]["body"] = body["body"]
-        return 200, comments[0]
-
-    def _delete(self, found: re.Match[str], _body: Any) -> tuple[int, Any]:
-        kept = [each for each in self.comments if each["id"] != int(found[1])]
-        gone = len(kept) < len(self.comments)
-        self.comments = kept
-        return (204, None) if gone else (404, {"message": "Not Found"})
-
-    def _status(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
-        self.statuses.append(body)
-        return 201, body
 
     def _run(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
         if not self.checks:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.fakes.forge_server import Endpoint, ForgeServer
+from tests.fakes.forge_server import Endpoint, ForgeState
 
 TEXT = {"type": "string"}
 _PER_PAGE = {"per_page": {"type": "string", "pattern": "^([1-9][0-9]?|100)$"}}
@@ -46,16 +46,20 @@ _PROJECT = "/projects/platform%2Fcapacity"
 ME = 11
 
 
-class GitLabState:
-    """notes: of merge request 7. unchanged: what the status would be set to is what it is already."""
+class GitLabState(ForgeState):
+    """Its pull requests are merge requests, and its comments notes. unchanged: what the status would be set to is what it is already."""
+
+    number = "iid"
 
     def __init__(self) -> None:
-        self.notes: list[dict[str, Any]] = []
-        self.requests: list[dict[str, Any]] = [merge_request(7, "more"), merge_request(8, "theirs", source=99)]
-        self.statuses: list[dict[str, Any]] = []
+        super().__init__(merge_request(7, "more"), merge_request(8, "theirs", source=99))
         self.unchanged = False
 
-    def endpoints(self, _server: ForgeServer) -> list[Endpoint]:
+    def marks_of_a_comment(self, number: int) -> dict[str, Any]:
+        del number
+        return {"system": False, "author": {"id": ME}}
+
+    def endpoints(self) -> list[Endpoint]:
         listed = {
             "state": {"enum": ["opened", "closed", "locked", "merged", "all"]},
             "source_branch": TEXT,
@@ -66,59 +70,38 @@ class GitLabState:
         notes = f"{_PROJECT}/merge_requests/7/notes"
         return [
             Endpoint("GET", "/user", lambda _m, _b: (200, {"id": ME, "username": "project_1_bot"})),
-            Endpoint("GET", f"{_PROJECT}/merge_requests/(\\d+)", self._request),
+            Endpoint("GET", f"{_PROJECT}/merge_requests/(\\d+)", self.pull),
             Endpoint(
                 "GET",
                 f"{_PROJECT}/merge_requests",
-                lambda _m, _b: (200, self.requests),
+                lambda _m, _b: (200, self.pulls),
                 query={"properties": {**listed, **_PER_PAGE}},
             ),
             Endpoint("POST", f"{_PROJECT}/merge_requests", self._open, body=_NEW_MERGE_REQUEST),
-            Endpoint("PUT", f"{_PROJECT}/merge_requests/(\\d+)", self._request, body=_CHANGED_MERGE_REQUEST),
+            Endpoint("PUT", f"{_PROJECT}/merge_requests/(\\d+)", self.pull, body=_CHANGED_MERGE_REQUEST),
             Endpoint(
-                "GET", notes, lambda _m, _b: (200, self.notes), query={"properties": {**_NOTE_ORDER, **_PER_PAGE}}
+                "GET", notes, lambda _m, _b: (200, self.comments), query={"properties": {**_NOTE_ORDER, **_PER_PAGE}}
             ),
-            Endpoint("POST", notes, self._note, body=_NEW_NOTE),
-            Endpoint("PUT", f"{notes}/(\\d+)", self._edit, body=_CHANGED_NOTE),
-            Endpoint("DELETE", f"{notes}/(\\d+)", self._delete),
-            Endpoint("POST", f"{_PROJECT}/statuses/[0-9a-f]{{40}}", self._status, body=_STATUS),
+            Endpoint("POST", notes, self.comment, body=_NEW_NOTE),
+            Endpoint("PUT", f"{notes}/(\\d+)", self.edit, body=_CHANGED_NOTE),
+            Endpoint("DELETE", f"{notes}/(\\d+)", self.delete),
+            Endpoint("POST", f"{_PROJECT}/statuses/[0-9a-f]{{40}}", self.status, body=_STATUS),
         ]
 
-    def _request(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
-        requests = [each for each in self.requests if each["iid"] == int(found[1])]
-        if not requests:
-            return 404, {"message": "404 Not found"}
-        if (body or {}).get("state_event") == "close":
-            requests[0]["state"] = "closed"
-        requests[0].update({name: value for name, value in (body or {}).items() if name != "state_event"})
-        return 200, requests[0]
+    def pull(self, found: re.Match[str], change: Any) -> tuple[int, Any]:
+        fields = dict(change or {})
+        if fields.pop("state_event", "") == "close":
+            fields["state"] = "closed"
+        return super().pull(found, fields)
 
     def _open(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
-        self.requests.append({**merge_request(9, body["source_branch"]), **body})
-        return 201, self.requests[-1]
+        self.pulls.append({**merge_request(9, body["source_branch"]), **body})
+        return 201, self.pulls[-1]
 
-    def _note(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
-        self.notes.append({"id": len(self.notes) + 1, "body": body["body"], "system": False, "author": {"id": ME}})
-        return 201, self.notes[-1]
-
-    def _edit(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
-        notes = [each for each in self.notes if each["id"] == int(found[1])]
-        if not notes:
-            return 404, {"message": "404 Note Not Found"}
-        notes[0]["body"] = body["body"]
-        return 200, notes[0]
-
-    def _delete(self, found: re.Match[str], _body: Any) -> tuple[int, Any]:
-        kept = [each for each in self.notes if each["id"] != int(found[1])]
-        gone = len(kept) < len(self.notes)
-        self.notes = kept
-        return (204, None) if gone else (404, {"message": "404 Note Not Found"})
-
-    def _status(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+    def status(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
         if self.unchanged:
             return 400, {"message": "Cannot transition status via :succeed from :success"}
-        self.statuses.append(body)
-        return 201, body
+        return super().status(found, body)
 
 
 def merge_request(number: int, branch: str, *, source: int = 1) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def forge() -> Iterator[ForgeServer]:
-    with ForgeServer("/api/v3", f"Bearer {TOKEN}", GitHubState().endpoints) as server:
+    with ForgeServer("/api/v3", f"Bearer {TOKEN}", GitHubState().endpoints()) as server:
         yield server
 
 

@@ -28,38 +28,26 @@ class Running:
     def __init__(self, state: GitHubState | GitLabState) -> None:
         self.state = state
         self.waits: list[float] = []
-        self.server = ForgeServer(
-            "/api/v3" if isinstance(state, GitHubState) else "/api/v4", f"Bearer {TOKEN}", state.endpoints
-        )
         self.forge: Forge
         if isinstance(state, GitHubState):
+            self.server = ForgeServer("/api/v3", f"Bearer {TOKEN}", state.endpoints())
             self.forge = GitHub("example/capacity", TOKEN, api=self.server.url, wait=self.waits.append)
         else:
+            self.server = ForgeServer("/api/v4", f"Bearer {TOKEN}", state.endpoints())
             self.forge = GitLab("platform/capacity", TOKEN, api=self.server.url, wait=self.waits.append)
 
 
-def _running(state: GitHubState | GitLabState) -> Iterator[Running]:
-    made = Running(state)
+@pytest.fixture(params=[GitHubState, GitLabState], ids=["github", "gitlab"])
+def running(request: pytest.FixtureRequest) -> Iterator[Running]:
+    made = Running(request.param())
     with made.server:
         yield made
         made.forge.close()
     assert made.server.mistakes == []
 
 
-@pytest.fixture(params=[GitHubState, GitLabState], ids=["github", "gitlab"])
-def running(request: pytest.FixtureRequest) -> Iterator[Running]:
-    yield from _running(request.param())
-
-
-@pytest.fixture
-def github() -> Iterator[Running]:
-    yield from _running(GitHubState())
-
-
-@pytest.fixture
-def gitlab() -> Iterator[Running]:
-    yield from _running(GitLabState())
-
+ON_GITHUB = pytest.mark.parametrize("running", [GitHubState], indirect=True)
+ON_GITLAB = pytest.mark.parametrize("running", [GitLabState], indirect=True)
 
 HUB, LAB = "/repos/example/capacity", "/projects/platform%2Fcapacity"
 
@@ -166,29 +154,29 @@ def test_hidden_comments_are_outdated_on_github_and_folded_up_elsewhere(running:
         assert "<details><summary>An earlier report, outdated</summary>\n\nOld" in running.forge.comments(7)[0].body
 
 
-def test_a_workflows_token_which_may_not_ask_its_name_knows_its_comments_all_the_same(github: Running) -> None:
-    assert isinstance(github.state, GitHubState)
-    github.state.login = ""
-    github.forge.add_comment(7, "Ours")
-    github.state.comments.append({"id": 2, "body": "A person's", "user": {"login": "eve", "type": "User"}})
-    assert [comment.body for comment in github.forge.comments(7)] == ["Ours"]
+@ON_GITHUB
+def test_a_workflows_token_which_may_not_ask_its_name_knows_its_comments_all_the_same(running: Running) -> None:
+    running.state.login = ""  # type: ignore[union-attr]
+    running.forge.add_comment(7, "Ours")
+    running.state.comments.append({"id": 2, "body": "A person's", "user": {"login": "eve", "type": "User"}})
+    assert [comment.body for comment in running.forge.comments(7)] == ["Ours"]
 
 
-def test_a_status_that_is_already_so_is_no_failure_on_gitlab(gitlab: Running) -> None:
-    assert isinstance(gitlab.state, GitLabState)
-    gitlab.state.unchanged = True
-    gitlab.forge.set_status(COMMIT, STATUS)
+@ON_GITLAB
+def test_a_status_that_is_already_so_is_no_failure_on_gitlab(running: Running) -> None:
+    running.state.unchanged = True  # type: ignore[union-attr]
+    running.forge.set_status(COMMIT, STATUS)
 
 
-def test_a_status_is_written_again_while_gitlab_writes_another_one_of_the_commit(gitlab: Running) -> None:
+@ON_GITLAB
+def test_a_status_is_written_again_while_gitlab_writes_another_one_of_the_commit(running: Running) -> None:
     """GitLab answers 409 then, and has written nothing; the command failed of it."""
-    gitlab.server.faults = [Fault(409)]
-    gitlab.forge.set_status(COMMIT, STATUS)
-    assert isinstance(gitlab.state, GitLabState)
-    assert len(gitlab.state.statuses) == 1
-    gitlab.server.faults = [Fault(409)]
+    running.server.faults = [Fault(409)]
+    running.forge.set_status(COMMIT, STATUS)
+    assert len(running.state.statuses) == 1
+    running.server.faults = [Fault(409)]
     with pytest.raises(Invalid, match="409"):
-        gitlab.forge.add_comment(7, "Only statuses")
+        running.forge.add_comment(7, "Only statuses")
 
 
 @pytest.mark.parametrize(

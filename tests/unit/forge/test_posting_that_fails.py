@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -37,38 +37,18 @@ FAULTS = (
     [Fault(0, done=True)],
 )
 """Of as many requests, one after the other."""
-State = GitHubState | GitLabState
 
 
 def nothing(_seconds: float) -> None:
     """No wait."""
 
 
-FORGES: dict[str, tuple[type[State], str, str, Callable[[str], Forge]]] = {
-    "github": (
-        GitHubState,
-        "/api/v3",
-        "Bearer secret",
-        lambda url: GitHub("example/capacity", "secret", api=url, wait=nothing),
-    ),
-    "gitlab": (
-        GitLabState,
-        "/api/v4",
-        "Bearer secret",
-        lambda url: GitLab("platform/capacity", "secret", api=url, wait=nothing),
-    ),
+FORGES: dict[str, tuple[type[GitHubState | GitLabState], str, str, Callable[..., Forge]]] = {
+    "github": (GitHubState, "/api/v3", "Bearer secret", partial(GitHub, "example/capacity")),
+    "gitlab": (GitLabState, "/api/v4", "Bearer secret", partial(GitLab, "platform/capacity")),
     # Gitea answers what is asked here as GitHub does.
-    "gitea": (
-        GitHubState,
-        "/api/v1",
-        "token secret",
-        lambda url: Gitea("example/capacity", "secret", api=url, wait=nothing),
-    ),
+    "gitea": (GitHubState, "/api/v1", "token secret", partial(Gitea, "example/capacity")),
 }
-
-
-def comments(state: State) -> list[dict[str, Any]]:
-    return state.comments if isinstance(state, GitHubState) else state.notes
 
 
 def publication(words: str) -> Publication:
@@ -81,8 +61,8 @@ class Posted:
     def __init__(self, kind: str, mode: Mode, *, again: bool, faults: list[Fault | None]) -> None:
         made, root, authorization, client = FORGES[kind]
         self.state = made()
-        with ForgeServer(root, authorization, self.state.endpoints) as server:
-            self.forge = client(server.url)
+        with ForgeServer(root, authorization, self.state.endpoints()) as server:
+            self.forge = client("secret", api=server.url, wait=nothing)
             if again:
                 assert publish(self.forge, 7, publication("Before.\n"), wait=nothing).failure is None
             self.before = self.changes
@@ -97,7 +77,7 @@ class Posted:
     def changes(self) -> tuple[int, tuple[str, ...], int]:
         """Statuses, comments, and what was remarked beside lines."""
         runs = len(self.state.runs) if isinstance(self.state, GitHubState) else 0
-        return len(self.state.statuses), tuple(each["body"] for each in comments(self.state)), runs
+        return len(self.state.statuses), tuple(each["body"] for each in self.state.comments), runs
 
 
 @pytest.mark.parametrize("kind", FORGES)
