@@ -9,6 +9,9 @@ from typing import Any
 
 import yaml
 
+from reconciler.model.nodes import ARCHITECTURE_LABEL, CAPACITY_TYPE_LABEL, ZONE_LABEL
+from tests.builders import manifest, node_manifest, type_in_a_catalog
+from tests.fakes.embedded import NODE_CLASS
 from tests.manifests import snapshot_in
 
 CASES = Path(__file__).resolve().parents[1] / "cases" / "unplaceable.yaml"
@@ -51,93 +54,58 @@ def _pod(name: str, pod: Mapping[str, Any], labels: Mapping[str, str], node: str
     container: dict[str, Any] = {"name": "main", "resources": {"requests": pod["requests"]}}
     if "hostPort" in pod:
         container["ports"] = [{"containerPort": pod["hostPort"], "hostPort": pod["hostPort"]}]
-    spec = {key: value for key, value in pod.items() if key not in own}
-    spec["containers"] = [container]
+    spec = {key: value for key, value in pod.items() if key not in own} | {"containers": [container]}
     spec["volumes"] = [
         {"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in pod.get("claims", ())
     ]
     if node is not None:
         spec["nodeName"] = node
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": dict(labels), "uid": name},
-        "spec": spec,
-        "status": {"phase": "Pending" if node is None else "Running"},
-    }
+    status = {"phase": "Pending" if node is None else "Running"}
+    return manifest(
+        "v1", "Pod", name, NAMESPACE, metadata={"labels": dict(labels), "uid": name}, spec=spec, status=status
+    )
 
 
 def _node(name: str, node: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
     kind = types.get(node["type"], {"cpu": "8", "memory": "32Gi"})
-    size = {**_resources(kind), "pods": "110"}
-    metadata: dict[str, Any] = {
-        "name": name,
-        "labels": {
-            "kubernetes.io/hostname": name,
-            "kubernetes.io/arch": kind.get("arch", "amd64"),
-            "kubernetes.io/os": "linux",
-            "topology.kubernetes.io/zone": node["zone"],
-            "node.kubernetes.io/instance-type": node["type"],
-            "karpenter.sh/capacity-type": "on-demand",
-            "karpenter.sh/nodepool": node["pool"],
-            "karpenter.sh/registered": "true",
-            "karpenter.sh/initialized": "true",
-            **node.get("labels", {}),
-        },
-    }
+    room = {**_resources(kind), "pods": "110"}
+    labels = {ARCHITECTURE_LABEL: kind.get("arch", "amd64"), ZONE_LABEL: node["zone"], **node.get("labels", {})}
+    own = {"taints": node.get("taints", []), "unschedulable": node.get("unschedulable", False)}
+    made = node_manifest(name, room, pool=node["pool"], of_type=node["type"], labels=labels, **own)
     if node.get("deleting"):
-        metadata["deletionTimestamp"] = "2026-11-21T08:00:00Z"
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": metadata,
-        "spec": {"taints": node.get("taints", []), "unschedulable": node.get("unschedulable", False)},
-        "status": {
-            "allocatable": size,
-            "capacity": size,
-            "conditions": [{"type": "Ready", "status": node.get("ready", "True")}],
-        },
-    }
+        made["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
+    made["status"]["conditions"][0]["status"] = node.get("ready", "True")
+    return made
 
 
 def _pool(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
     template = {key: value for key, value in pool.items() if key not in _POOL_FIELDS}
-    template.setdefault("requirements", [])
-    template["nodeClassRef"] = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
     spec: dict[str, Any] = {
-        "template": {"metadata": {"labels": pool.get("labels", {})}, "spec": template},
+        "template": {
+            "metadata": {"labels": pool.get("labels", {})},
+            "spec": {"requirements": [], **template, "nodeClassRef": NODE_CLASS},
+        },
         **{key: pool[key] for key in ("limits", "replicas", "weight") if key in pool},
     }
-    ready = {"type": "Ready", "status": pool.get("ready", "True")}
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": name},
-        "spec": spec,
-        "status": {"conditions": [ready]},
-    }
+    ready = {"conditions": [{"type": "Ready", "status": pool.get("ready", "True")}]}
+    return manifest("karpenter.sh/v1", "NodePool", name, spec=spec, status=ready)
 
 
 def _type(name: str, kind: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": name,
+    own = {
         "architecture": kind.get("arch", "amd64"),
-        "operatingSystems": ["linux"],
-        "resources": _resources(kind),
         "labels": kind.get("labels", {}),
         "offerings": list(_offerings(kind)),
     }
+    return type_in_a_catalog(name, _resources(kind), kind["price"], **own)
 
 
 def _offerings(kind: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     for zone in kind.get("zones", ["zone-a", "zone-b"]):
         for capacity_type in kind.get("capacityTypes", ["on-demand"]):
-            labels = {"topology.kubernetes.io/zone": zone, "karpenter.sh/capacity-type": capacity_type}
-            yield {
-                "Price": kind["price"],
-                "Available": kind.get("available", True),
-                "Requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()],
-            }
+            labels = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type}
+            requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
+            yield {"Price": kind["price"], "Available": kind.get("available", True), "Requirements": requirements}
 
 
 def _resources(kind: Mapping[str, Any]) -> dict[str, str]:
