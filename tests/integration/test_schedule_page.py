@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,11 +20,12 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.report.schedules.page import schedule_document, time_zones
 from reconciler.timetable.capacity_schedule import state_at, timeline
+from tests.case_files import Case, cases_in, for_each
 from tests.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = [str(ROOT / "templates" / name) for name in ("schedule_engine.js.j2", "schedule_document.js.j2")]
-CASES = yaml.load((ROOT / "tests" / "cases" / "schedules.yaml").read_text(), Loader=yaml.CSafeLoader)
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "hours")
 ZONES = (
     "UTC", "America/Los_Angeles", "America/Havana", "America/Asuncion", "Europe/Berlin", "Africa/Casablanca",
@@ -41,14 +41,10 @@ class Page:
         command = [node, str(Path(__file__).with_name("schedule_page.cjs")), " ".join(time_zones()), *SCRIPTS]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def ask(self, document: str, now: datetime, start: datetime, end: datetime) -> dict[str, Any]:
-        question = {
-            "document": document,
-            "now": milliseconds(now),
-            "from": milliseconds(start),
-            "to": milliseconds(end),
-        }
-        return self._answer(question)
+    def ask(self, document: str, now: datetime = NOW, days: int = 1) -> dict[str, Any]:
+        """What the page says of a document, from now on for so many days."""
+        start, end = milliseconds(now), milliseconds(now + timedelta(days=days))
+        return self._answer({"document": document, "now": start, "from": start, "to": end})
 
     def scalar(self, text: str) -> Any:
         return self._answer({"scalar": text})["value"]
@@ -90,10 +86,10 @@ def document_of(spec: object) -> str:
     return json.dumps(head | {"spec": {"schedule": spec}})
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_it_agrees_with_the_cases(page: Page, case: dict[str, Any]) -> None:
+@for_each(cases_in("schedules.yaml"))
+def test_it_agrees_with_the_cases(page: Page, case: Case) -> None:
     now = instant(str(case["now"]))
-    answer = page.ask(document_of(case["spec"]), now, now, now + timedelta(days=1))
+    answer = page.ask(document_of(case["spec"]), now)
     assert answer["findings"] == []
     expected = dict(case["expect"])
     if expected["nextValueTime"] is not None:
@@ -132,7 +128,7 @@ def test_it_agrees_with_the_engine_on_any_schedule(page: Page, schedule: Schedul
     # In the past, since of what is to come the newer of the two zone databases knows more.
     start = datetime(2022, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
     expected = timeline(schedule, start, start + timedelta(days=days), start)
-    answer = page.ask(schedule_document(schedule), start, start, start + timedelta(days=days))
+    answer = page.ask(schedule_document(schedule), start, days)
     assert answer["findings"] == []
     assert answer["spans"] == [
         {
@@ -183,9 +179,8 @@ BAD_FIELDS = [
 @pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
 def test_what_cannot_be_read_gets_the_same_advice(page: Page, field: str, value: object) -> None:
     _, (refused,) = read_field(field, value)
-    now = datetime(2026, 11, 21, tzinfo=UTC)
     behavior = {"replicas": 1, "start": {field: value}, "end": {"hours": 17}}
-    answer = page.ask(document_of({"defaultReplicas": 0, "behaviors": [behavior]}), now, now, now + timedelta(days=1))
+    answer = page.ask(document_of({"defaultReplicas": 0, "behaviors": [behavior]}))
     (finding,) = answer["findings"]
     assert answer["schedule"] is None
     assert finding["path"] == f"spec.schedule.behaviors[0].start.{field}"
@@ -213,8 +208,7 @@ spec:
 
 
 def test_it_reads_the_yaml_that_people_write(page: Page) -> None:
-    now = datetime(2026, 11, 21, tzinfo=UTC)
-    answer = page.ask(WRITTEN, now, now, now + timedelta(days=1))
+    answer = page.ask(WRITTEN)
     assert answer["findings"] == []
     (behavior,) = answer["schedule"]["behaviors"]
     assert behavior["start"] == {"weekdays": [1, 2, 3], "hours": [9]}
@@ -242,23 +236,18 @@ def test_it_reads_the_yaml_that_people_write(page: Page) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_line(page: Page, before: str, after: str, line: int, words: str) -> None:
-    now = datetime(2026, 11, 21, tzinfo=UTC)
     assert before in WRITTEN
-    answer = page.ask(WRITTEN.replace(before, after), now, now, now + timedelta(days=1))
+    answer = page.ask(WRITTEN.replace(before, after))
     assert answer["schedule"] is None
     assert (line, True) in [(item["line"], words in item["message"]) for item in answer["findings"]]
 
 
 @pytest.mark.parametrize(
     "case",
-    [
-        case
-        for case in yaml.load((ROOT / "tests" / "cases" / "yaml_scalars.yaml").read_text(), Loader=yaml.CSafeLoader)
-        if not case["written"].startswith("!")
-    ],
+    [case for case in cases_in("yaml_scalars.yaml") if not case["written"].startswith("!")],
     ids=lambda case: str(case["written"]),
 )
-def test_its_scalars_are_kubectls(page: Page, case: dict[str, Any]) -> None:
+def test_its_scalars_are_kubectls(page: Page, case: Case) -> None:
     assert page.scalar(case["written"]) == case["json"]
 
 
@@ -305,11 +294,10 @@ OTHERWISE = {
     ids=lambda text: text[:40],
 )
 def test_it_takes_and_refuses_what_the_command_does(page: Page, before: str, after: str) -> None:
-    now = datetime(2026, 11, 21, tzinfo=UTC)
     assert before in PLAIN
     document = PLAIN.replace(before, after, 1)
     declared = read({"schedule.yaml": document.encode()})
-    answer = page.ask(document, now, now, now + timedelta(days=1))
+    answer = page.ask(document)
     errors = {
         item.line if (item := finding.position) else 0 for finding in declared.findings if finding.severity == "error"
     }
@@ -346,9 +334,8 @@ def test_it_takes_and_refuses_what_the_command_does(page: Page, before: str, aft
     ],
 )
 def test_behaviors_that_do_nothing_are_named(page: Page, behaviors: list[Behavior], words: str) -> None:
-    now = datetime(2026, 11, 21, tzinfo=UTC)
     document = schedule_document(Schedule(REF, 0, tuple(behaviors)))
-    (doubt,) = page.ask(document, now, now, now + timedelta(days=1))["doubts"]
+    (doubt,) = page.ask(document)["doubts"]
     assert doubt["behavior"] == len(behaviors) - 1
     assert words in doubt["message"]
 
@@ -366,7 +353,6 @@ def test_the_scripts_are_plain_text_to_the_template_engine() -> None:
     ],
 )  # fmt: skip
 def test_a_misspelt_zone_gets_the_same_advice(page: Page, zone: str) -> None:
-    now = datetime(2026, 11, 21, tzinfo=UTC)
-    answer = page.ask(PLAIN.replace("Europe/Berlin", zone), now, now, now + timedelta(days=1))
+    answer = page.ask(PLAIN.replace("Europe/Berlin", zone))
     (finding,) = answer["findings"]
     assert finding["hint"] == re.split(r"; the |(?<=\?) The ", time_zone_hint(zone))[0]

@@ -17,9 +17,7 @@ from tests.builders import manifest
 from tests.manifests import snapshot_in
 
 Document = dict[str, Any]
-Case = Mapping[str, Any]
 
-CASES = Path(__file__).resolve().parents[2] / "cases"
 NAMESPACE = "default"
 NOW = "2026-11-21T12:00:00Z"
 WORKLOADS = {
@@ -29,11 +27,6 @@ WORKLOADS = {
     "Job": "batch/v1",
     "ReplicationController": "v1",
 }
-
-
-def cases(file: str, *kinds: str) -> list[Case]:
-    documents: list[Case] = yaml.load((CASES / file).read_text(), Loader=yaml.CSafeLoader)
-    return [case for case in documents if not kinds or case["kind"] in kinds]
 
 
 @dataclass

@@ -7,20 +7,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tests.builders import manifest, node_manifest, type_in_a_catalog
 from tests.manifests import snapshot_in
 
-Case = Mapping[str, Any]
 Document = dict[str, Any]
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NAMESPACE = "batch"
 CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
-CASES: list[Case] = yaml.load(
-    (Path(__file__).resolve().parents[2] / "cases" / "provisioning_requests.yaml").read_text(), Loader=yaml.CSafeLoader
-)
+FILE = "provisioning_requests.yaml"
 
 
 def ago(seconds: float) -> str:

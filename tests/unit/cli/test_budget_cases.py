@@ -7,29 +7,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from click.testing import CliRunner
 
 from reconciler.cli.application import application
 from reconciler.model.timelines import UNBOUNDED
+from tests.case_files import Case, cases_in, for_each
 from tests.fakes.embedded import Sandbox, node_claim, node_pool
 from tests.manifests import snapshot_in
 
-Case = Mapping[str, Any]
 Document = dict[str, Any]
 
-CASES: list[Case] = yaml.load(
-    (Path(__file__).resolve().parents[2] / "cases" / "budgets.yaml").read_text(), Loader=yaml.CSafeLoader
-)
-EMPTIES = [case for case in CASES if case["kind"] == "disruption_run" and case["input"]["method"] == "Empty"]
-RUNS = [case for case in CASES if case["kind"] == "disruption_run"]
-
-
-def cases(kind: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        "case", [case for case in CASES if case["kind"] == kind], ids=lambda case: case["name"]
-    )
+FILE = "budgets.yaml"
+RUNS = cases_in(FILE, "disruption_run")
 
 
 def asked(*words: str) -> list[Document]:
@@ -65,7 +55,7 @@ def snapshot(folder: Path, **lists: list[Document]) -> str:
     return snapshot_in(folder / "cluster", lists)
 
 
-@cases("allowed")
+@for_each(cases_in(FILE, "allowed"))
 def test_what_a_pools_budgets_allow(case: Case, tmp_path: Path) -> None:
     given, expected = case["input"], case["expect"]
     folder = repository(tmp_path, pool_document(given["budgets"]))
@@ -75,7 +65,7 @@ def test_what_a_pools_budgets_allow(case: Case, tmp_path: Path) -> None:
         assert all("nothing may go, for any reason" in row["why"] for row in rows)
 
 
-@cases("active")
+@for_each(cases_in(FILE, "active"))
 def test_when_a_window_is_open(case: Case, tmp_path: Path) -> None:
     """A budget of none says when its window is open. Asked of a cluster, which may hold what its API server would refuse."""
     given, expected = case["input"], case["expect"]
@@ -91,7 +81,7 @@ def test_when_a_window_is_open(case: Case, tmp_path: Path) -> None:
         assert not any("cannot be evaluated" in row["why"] for row in rows)
 
 
-@cases("mapping")
+@for_each(cases_in(FILE, "mapping"))
 def test_which_nodes_use_a_budget_up(case: Case, tmp_path: Path) -> None:
     given = case["input"]
     pools = [pool_document(pool["budgets"], pool["name"]) for pool in given["nodePools"]]
@@ -128,7 +118,7 @@ def node_and_claim(
     return node, claim
 
 
-@pytest.mark.parametrize("case", RUNS, ids=lambda case: case["name"])
+@for_each(RUNS)
 def test_what_karpenter_took_in_one_go_is_what_is_allowed(case: Case, tmp_path: Path) -> None:
     pools = case["input"]["nodePools"]
     folder = repository(tmp_path, *(pool_document(pool["budgets"], pool["name"]) for pool in pools))
@@ -140,7 +130,7 @@ def test_what_karpenter_took_in_one_go_is_what_is_allowed(case: Case, tmp_path: 
     assert left == case["expect"].get("allowed", left)
 
 
-@pytest.mark.parametrize("case", EMPTIES, ids=lambda case: case["name"])
+@for_each([case for case in RUNS if case["input"]["method"] == "Empty"])
 def test_the_embedded_cluster_takes_as_many_empty_nodes_at_once(case: Case) -> None:
     sandbox = Sandbox()
     for pool in case["input"]["nodePools"]:
@@ -166,4 +156,4 @@ def _never_consolidates(spec: Document) -> Document:
 
 
 def test_every_case_is_run() -> None:
-    assert {case["kind"] for case in CASES} == {"allowed", "active", "mapping", "disruption_run"}
+    assert {case["kind"] for case in cases_in(FILE)} == {"allowed", "active", "mapping", "disruption_run"}

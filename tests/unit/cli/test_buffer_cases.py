@@ -13,13 +13,12 @@ from reconciler.manifests.instance_types import instance_types_document
 from reconciler.model.buffers import Dialect
 from reconciler.model.quantity import Resources
 from tests import builders
+from tests.case_files import Case, cases_in, for_each
 from tests.fakes.embedded import node_claim, node_pool
 from tests.unit.cli.buffer_documents import (
-    Case,
     Document,
     World,
     buffer,
-    cases,
     condition,
     demand_of,
     in_cluster,
@@ -69,15 +68,14 @@ Build = Callable[..., World]
 
 
 def parametrized(file: str, *kinds: str) -> pytest.MarkDecorator:
-    found = [case for case in cases(file, *kinds) if case["name"] not in NOTHING_TO_SHOW]
-    return pytest.mark.parametrize("case", found, ids=lambda case: case["name"])
+    return for_each([case for case in cases_in(file, *kinds) if case["name"] not in NOTHING_TO_SHOW])
 
 
 def resolved(file: str) -> pytest.MarkDecorator:
     """Each case with its documents in the cluster, and with those in a repository that may be there."""
     pairs = [
         pytest.param(case, build, id=f"{case['name']} {build.__name__}")
-        for case in cases(file, "resolve")
+        for case in cases_in(file, "resolve")
         for build in (in_cluster, in_repository)
         if build is in_cluster or case["name"] not in ONLY_IN_A_CLUSTER
     ]
@@ -156,7 +154,7 @@ def test_percentages_are_rounded_up(case: Case, tmp_path: Path) -> None:
     [
         pytest.param(file, case, id=case["name"])
         for file, kind in ((KARPENTER, "pod_requests"), (CA, "pod_defaulting"))
-        for case in cases(file, kind)
+        for case in cases_in(file, kind)
     ],
 )
 def test_what_a_chunk_requests(file: str, case: Case, tmp_path: Path) -> None:
@@ -324,7 +322,7 @@ def test_every_case_is_run_or_named_with_a_reason() -> None:
         CA: {"resolve", "steps", "number_of_pods", "quota", "quota_scope", "filter_strategy", "pod_defaulting"},
     }  # fmt: skip
     for file, kinds in run.items():
-        assert {case["kind"] for case in cases(file)} - set(WITHOUT_COUNTERPART) == kinds
-    named = {case["name"] for file in run for case in cases(file)}
+        assert {case["kind"] for case in cases_in(file)} - set(WITHOUT_COUNTERPART) == kinds
+    named = {case["name"] for file in run for case in cases_in(file)}
     assert set(DECIDED_OTHERWISE) | ONLY_IN_A_CLUSTER | set(NOTHING_TO_SHOW) <= named
-    assert set(WITHOUT_COUNTERPART) <= {case["kind"] for file in run for case in cases(file)}
+    assert set(WITHOUT_COUNTERPART) <= {case["kind"] for file in run for case in cases_in(file)}

@@ -9,13 +9,12 @@ import pytest
 import yaml
 
 from reconciler.model.buffers import Dialect
+from tests.case_files import Case, cases_in, for_each
 from tests.fakes.embedded import node_pool
 from tests.unit.cli.buffer_documents import (
-    Case,
     Document,
     World,
     buffer,
-    cases,
     condition,
     demand_of,
     in_cluster,
@@ -152,11 +151,7 @@ def test_quotas_are_spoken_of_only_where_one_was_compared(hard: Document, status
 CA = "buffers_ca.yaml"
 
 
-def parametrized(kind: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", cases(CA, kind), ids=lambda case: case["name"])
-
-
-@parametrized("quota")
+@for_each(cases_in(CA, "quota"))
 def test_quotas_cap_buffers_oldest_first(case: Case, tmp_path: Path) -> None:
     """Named against the alphabet, so that only their ages put them in order."""
     given = case["input"]
@@ -179,7 +174,7 @@ def test_quotas_cap_buffers_oldest_first(case: Case, tmp_path: Path) -> None:
         assert condition(row, "LimitedByQuotas") is None
 
 
-@parametrized("quota_scope")
+@for_each(cases_in(CA, "quota_scope"))
 def test_a_quota_counts_only_pods_in_its_scope(case: Case, tmp_path: Path) -> None:
     """The pod also asks for a resource that the quota forbids; of no more than CPU and memory is its class of service."""
     given = case["input"]
@@ -195,7 +190,7 @@ def test_a_quota_counts_only_pods_in_its_scope(case: Case, tmp_path: Path) -> No
     assert (condition(row, "LimitedByQuotas") is not None) == case["expect"]["matches"], "only where it was compared"
 
 
-@parametrized("steps")
+@for_each(cases_in(CA, "steps"))
 def test_a_buffer_that_is_not_ready_takes_nothing_from_a_quota(case: Case, tmp_path: Path) -> None:
     (step,), (after,) = case["input"]["steps"], case["expect"]["after"]
     buffers = [buffer(spec, name, step["creationTimes"][name]) for name, spec in step["buffers"].items()]

@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli.application import application
-from tests.unit.cli.request_cases import CASES, NAMESPACE, NOW, Case, Document, Snapshot, conditions_of
+from tests.case_files import Case, cases_in, for_each
+from tests.unit.cli.request_cases import FILE, NAMESPACE, NOW, Document, Snapshot, conditions_of
 
 OTHERWISE: Mapping[str, str] = {
     "batch-timebox-zero": "all requests are decided in one pass, however long it takes",
@@ -40,15 +41,13 @@ ELSEWHERE = {
 
 
 def cases(kind: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        "case", [case for case in CASES if case["kind"] == kind], ids=lambda case: case["name"]
-    )
+    return for_each(cases_in(FILE, kind))
 
 
 def test_every_kind_of_case_is_asked_or_has_no_counterpart() -> None:
     asked = {mark.args[1][0]["kind"] for mark in _parametrized() if mark.args[0] == "case"}
-    assert {case["kind"] for case in CASES} == asked | set(ELSEWHERE)
-    assert set(OTHERWISE) <= {case["name"] for case in CASES}
+    assert {case["kind"] for case in cases_in(FILE)} == asked | set(ELSEWHERE)
+    assert set(OTHERWISE) <= {case["name"] for case in cases_in(FILE)}
 
 
 def _parametrized() -> list[pytest.Mark]:

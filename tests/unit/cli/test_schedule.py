@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 from reconciler.cli.application import application
 from reconciler.cli.schema import output_schema
 from tests.builders import manifest
+from tests.case_files import cases_in, for_each
 
 ROOT = Path(__file__).resolve().parents[3]
-CASES = yaml.load((ROOT / "tests" / "cases" / "schedules.yaml").read_text(), Loader=yaml.CSafeLoader)
 PROPOSAL = ROOT / "tests" / "cases" / "schedule_of_the_proposal.yaml"
 RANGES = ROOT / "tests" / "cases" / "schedule_with_ranges.yaml"
 SCHEMA = output_schema("schedules.v1")
@@ -50,7 +50,7 @@ def office_hours(zone: str = "UTC", **more: Any) -> dict[str, Any]:
     return {"timezone": zone, "defaultReplicas": 1, "behaviors": [behavior | more]}
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+@for_each(cases_in("schedules.yaml"))
 def test_a_case(case: Any, tmp_path: Path) -> None:
     (tmp_path / "case.yaml").write_text(producer(case["spec"]))
     (row,) = document(str(tmp_path), "--now", case["now"])["schedules"]

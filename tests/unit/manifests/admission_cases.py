@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.case_files import cases_in
 
-CASES = Path(__file__).parents[2] / "cases"
 _POOL_SPEC: dict[str, Any] = {
     "template": {
         "spec": {
@@ -45,14 +43,9 @@ def cases(operation: str) -> list[Case]:
     return [case for case in (*_of_autoscaling(), *_of_node_pools()) if case.operation == operation]
 
 
-def _load(name: str) -> list[dict[str, Any]]:
-    loaded: list[dict[str, Any]] = yaml.load((CASES / name).read_bytes(), Loader=yaml.CSafeLoader)
-    return loaded
-
-
 def _of_autoscaling() -> list[Case]:
     found: dict[tuple[str, str], Case] = {}
-    for entry in _load("crd_validation.yaml"):
+    for entry in cases_in("crd_validation.yaml"):
         given = entry["input"]
         for target in given["targets"]:
             version = target.split("/")[1]
@@ -80,7 +73,7 @@ def _of_node_pools() -> list[Case]:
             old_spec=_over(_POOL_SPEC, entry["input"]["oldSpec"]) if "oldSpec" in entry["input"] else None,
             expected=entry["expect"],
         )
-        for entry in _load("budget_validation.yaml")
+        for entry in cases_in("budget_validation.yaml")
     ]
 
 

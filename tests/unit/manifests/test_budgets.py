@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-
-import pytest
-import yaml
 
 from reconciler.manifests.local_budgets import InUtc, in_utc, next_renewal
 from reconciler.manifests.repository.declared import live_declared, read
@@ -18,6 +14,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
+from tests.case_files import Case, cases_in, for_each
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HEAD = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: general\n  annotations:\n"
@@ -118,7 +115,6 @@ def test_a_pass_leaves_out_what_cannot_be_compiled_and_never_prunes_it() -> None
     assert found.declared.broken == {ref}
 
 
-CASES = Path(__file__).parents[2] / "cases"
 NODES = {
     "spec": {
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
@@ -127,20 +123,10 @@ NODES = {
 }
 
 
-def load(name: str) -> list[dict[str, Any]]:
-    loaded: list[dict[str, Any]] = yaml.load((CASES / name).read_bytes(), Loader=yaml.CSafeLoader)
-    return loaded
+LINTS = cases_in("budget_lints.yaml")
 
 
-LINTS = load("budget_lints.yaml")
-SEED = load("budget_examples.yaml")
-
-
-def label(case: dict[str, Any]) -> str:
-    return str(case["name"])
-
-
-def findings_of(case: dict[str, Any]) -> tuple[Finding, ...]:
+def findings_of(case: Case) -> tuple[Finding, ...]:
     spec: dict[str, Any] = {"template": NODES}
     if "budgets" in case:
         budgets = case["budgets"]
@@ -156,8 +142,8 @@ def place(finding: Finding) -> str:
     return f"{finding.code} at {path.partition('[')[0] if path.startswith('metadata') else path}"
 
 
-@pytest.mark.parametrize("case", LINTS, ids=label)
-def test_what_is_said_of_budgets(case: dict[str, Any]) -> None:
+@for_each(LINTS)
+def test_what_is_said_of_budgets(case: Case) -> None:
     found = findings_of(case)
     assert [place(finding) for finding in found] == case["findings"]
     for finding in found:
@@ -165,13 +151,13 @@ def test_what_is_said_of_budgets(case: dict[str, Any]) -> None:
         assert case.get("hint", "") in finding.hint
 
 
-@pytest.mark.parametrize("case", [case for case in LINTS if "good" in case], ids=label)
-def test_nothing_is_said_of_what_was_meant(case: dict[str, Any]) -> None:
+@for_each([case for case in LINTS if "good" in case])
+def test_nothing_is_said_of_what_was_meant(case: Case) -> None:
     assert findings_of(case["good"]) == ()
 
 
-@pytest.mark.parametrize("case", SEED, ids=label)
-def test_the_examples_of_the_proposal_are_read_or_told(case: dict[str, Any]) -> None:
+@for_each(cases_in("budget_examples.yaml"))
+def test_the_examples_of_the_proposal_are_read_or_told(case: Case) -> None:
     declared = read({"example.yaml": case["document"].encode()})
     assert [f"{finding.code} at {finding.path}" for finding in declared.findings] == case["findings"]
     is_accepted = not any(finding.severity is Severity.ERROR for finding in declared.findings)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.manifests.documents.document import Document
 from reconciler.manifests.documents.load import MOST_SURPLUS, load_file
@@ -15,10 +13,7 @@ from reconciler.manifests.documents.tree import MOST_CHARACTERS
 from reconciler.manifests.repository.declared import read
 from reconciler.model import codes
 from reconciler.model.findings import Finding
-
-SCALARS: list[dict[str, Any]] = yaml.load(
-    (Path(__file__).parents[2] / "cases" / "yaml_scalars.yaml").read_bytes(), Loader=yaml.CSafeLoader
-)
+from tests.case_files import Case, cases_in
 
 
 def only(text: str) -> Document | Finding:
@@ -32,8 +27,8 @@ def value_of(text: str) -> Any:
     return item.value
 
 
-@pytest.mark.parametrize("case", SCALARS, ids=lambda case: case["written"])
-def test_scalars(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases_in("yaml_scalars.yaml"), ids=lambda case: case["written"])
+def test_scalars(case: Case) -> None:
     assert json.dumps(value_of(f"a: {case['written']}\n")) == json.dumps({"a": case["json"]})
 
 
