@@ -13,6 +13,9 @@ from typing import Any
 
 import yaml
 
+from reconciler.cluster.apply import InventoryParent
+from reconciler.model.marks import PART_OF_LABEL
+
 BY_TEMPLATE = "podTemplateRef: {name: web}"
 BY_DEPLOYMENT = "scalableRef: {apiGroup: apps, kind: Deployment, name: web}"
 ON_DEMAND = "{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
@@ -40,6 +43,15 @@ def schedule(name: str, replicas: int, start: str, end: str, *, default: int = 0
     )
 
 
+def request(
+    name: str = "train", count: int = 60, *, template: str = "web", of_class: str = "atomic-scale-up.kubernetes.io"
+) -> str:
+    """For pods of one PodTemplate. The first `spec:` is a line of its own, so that fields can be put below it."""
+    return _document("autoscaling.x-k8s.io/v1", "ProvisioningRequest", name, "shop", {}) + (
+        f"spec:\n  provisioningClassName: {of_class}\n  podSets: [{{podTemplateRef: {{name: {template}}}, count: {count}}}]\n"
+    )
+
+
 def node_pool(name: str = "general", spec: str = "", requirements: str = ON_DEMAND, **marks: str) -> str:
     """spec: fields beside the template."""
     template = (
@@ -54,6 +66,13 @@ def node_pool(name: str = "general", spec: str = "", requirements: str = ON_DEMA
 def document(text: str) -> dict[str, Any]:
     """As one applies it to a cluster."""
     found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def applied(text: str) -> dict[str, Any]:
+    """The object that headroom has made of the document: one of its inventory."""
+    found = document(text)
+    found["metadata"] |= {"uid": "u1", "labels": {PART_OF_LABEL: InventoryParent().id}}
     return found
 
 

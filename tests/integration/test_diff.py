@@ -10,25 +10,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.apply import InventoryParent
 from tests.git_repository import Files, GitRepository
 from tests.headroom_command import headroom
-from tests.manifests import snapshot_in
+from tests.manifests import applied, buffer, snapshot_in
 from tests.unit.cli.two_folders import CATALOGUE, POOL, SHAPE, office
 
 SUNDAY = "2026-11-22T12:00:00Z"
 
 
-def buffer(name: str, size: str, annotations: str = "{}") -> str:
-    return f"""
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: {name}, namespace: shop, annotations: {annotations}}}
-spec: {{podTemplateRef: {{name: web}}, {size}}}
-"""
-
-
-FOLLOWING = "{headroom.dev/replicas-from: office}"
 START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer("web", "replicas: 10")}
 
 
@@ -76,10 +65,12 @@ def test_caps_of_a_pass_do_not_cut_the_price(repository: Repository) -> None:
 
 
 def test_values_are_not_cut(repository: Repository) -> None:
-    note = "x" * 70 + " before"
-    repository.commit({"web.yaml": buffer("web", "replicas: 10", f"{{example.com/note: {note}}}")})
-    changed = note.replace("before", "after")
-    repository.branch("change", {"web.yaml": buffer("web", "replicas: 10", f"{{example.com/note: {changed}}}")})
+    noted = START["web.yaml"].replace(
+        "namespace: shop", f"namespace: shop, annotations: {{example.com/note: {'x' * 70} before}}"
+    )
+    repository.commit({"web.yaml": noted})
+    repository.branch("change", {"web.yaml": noted.replace("before", "after")})
+    changed = f"{'x' * 70} after"
     for output in ("text", "markdown", "html", "json"):
         text = repository.diff("main..change", f"--output={output}").stdout
         assert changed in " ".join(text.split()), output
@@ -94,19 +85,7 @@ def test_headrooms_own_annotations_are_no_change(repository: Repository) -> None
 
 def test_a_removed_buffer_frees_its_nodes(repository: Repository) -> None:
     """One that is in the cluster is deleted by one pass, and only the next finds what it held free."""
-    live: dict[str, Any] = {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {
-            "name": "web",
-            "namespace": "shop",
-            "uid": "u1",
-            "labels": {"applyset.kubernetes.io/part-of": InventoryParent().id},
-            "annotations": {"headroom.dev/source": "web.yaml"},
-        },
-        "spec": {"podTemplateRef": {"name": "web"}, "replicas": 10},
-    }
-    snapshot_in(repository.snapshot, {"capacitybuffers": [live]})
+    snapshot_in(repository.snapshot, {"capacitybuffers": [applied(buffer("web", "replicas: 10", source="web.yaml"))]})
     repository.branch("change", {"web.yaml": None})
     changes = repository.changes("main..change")
     assert [(row["name"], row["before"], row["after"]) for row in changes["demands"]] == [("web", 10, None)]
@@ -153,7 +132,7 @@ def test_a_conflict_is_said(repository: Repository) -> None:
 )
 def test_gates_look_at_all_of_the_coming_days(repository: Repository, gate: str, code: int) -> None:
     """On a Sunday the schedule asks for nothing more."""
-    repository.commit({"office.yaml": office(3), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
+    repository.commit({"office.yaml": office(3), "web.yaml": buffer("web", "replicas: 1", replicas_from="office")})
     repository.branch("change", {"office.yaml": office(60)})
     done = repository.diff("main..change", gate)
     assert done.returncode == code, done.stdout

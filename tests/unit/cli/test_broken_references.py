@@ -9,17 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli.application import application
-from tests.manifests import BY_DEPLOYMENT, buffer, node_pool, pod_template, schedule
+from tests.manifests import BY_DEPLOYMENT, buffer, node_pool, pod_template, request, schedule
 
-REQUEST = """
-apiVersion: autoscaling.x-k8s.io/v1
-kind: ProvisioningRequest
-metadata: {name: train, namespace: shop}
-spec:
-  provisioningClassName: check-capacity.autoscaling.x-k8s.io
-  podSets: [{count: 2, podTemplateRef: {name: web}}]
----
-"""
 NODE_CLASS_BUFFER = """
 apiVersion: autoscaling.x-k8s.io/v1alpha1
 kind: Buffer
@@ -41,7 +32,7 @@ spec: {template: {spec: {containers: [{name: main, resources: {requests: {cpu: l
     ("naming", "named", "words"),
     [
         (buffer("spare", "replicas: 3"), pod_template("web", "cpu: lots"), "PodTemplate/shop/web has errors"),
-        (REQUEST, pod_template("web", "cpu: lots"), "PodTemplate/shop/web has errors"),
+        (request(), pod_template("web", "cpu: lots"), "PodTemplate/shop/web has errors"),
         (buffer("spare", "replicas: 3", of=BY_DEPLOYMENT), DEPLOYMENT, "Deployment/shop/web has errors"),
         (
             buffer("spare", replicas_from="web"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import manifests
 from tests.builders import manifest
 from tests.manifests import schedule
 from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer, node
@@ -77,14 +78,14 @@ def test_capacity_that_somebody_else_makes_is_paid_for_all_the_same(
     folders: Folders, kept_by: str, source: str
 ) -> None:
     """It was a saving of all that the buffer costs."""
-    after = START | {"web.yaml": buffer(kept_by=kept_by)}
+    after = START | {"web.yaml": buffer(fulfilment=kept_by)}
     changes = folders.document(after)["changes"]
     over = changes["cost"]["over30Days"]
     assert (over["before"], over["delta"]) == (over["after"], 0) != (0, 0)
     assert changes["cost"]["perHourBefore"] == changes["cost"]["perHourAfter"]
     (row,) = changes["demands"]
     assert (row["before"], row["after"], row["unplaced"], row["service"]["served"]) == (20, 20, 0, 20)
-    text = folders.diff(START | {"web.yaml": buffer(30, kept_by=kept_by)}).stdout
+    text = folders.diff(START | {"web.yaml": buffer(30, fulfilment=kept_by)}).stdout
     assert f"shop/web kept by {source}" in text.splitlines()[1]
     assert f"kept by {source} instead of headroom" in text
     assert f"kept by {source}, whose nodes are priced as headroom's would be" in text
@@ -92,25 +93,25 @@ def test_capacity_that_somebody_else_makes_is_paid_for_all_the_same(
 
 
 def test_the_way_back_names_both(folders: Folders) -> None:
-    text = folders.diff(START, before=START | {"web.yaml": buffer(kept_by="balloon")}).stdout
+    text = folders.diff(START, before=START | {"web.yaml": buffer(fulfilment="balloon")}).stdout
     assert "kept by headroom instead of balloon pods" in text
     assert "shop/web kept by headroom" in text.splitlines()[1]
 
 
 def test_balloon_pods_that_find_no_node_are_found_by_the_bound(folders: Folders) -> None:
     """The headline told of them; the bound was kept."""
-    after = {**START, "pool.yaml": POOL.replace("400", "16"), "web.yaml": buffer(kept_by="balloon")}
+    after = {**START, "pool.yaml": POOL.replace("400", "16"), "web.yaml": buffer(fulfilment="balloon")}
     done = folders.diff(after, "--no-unplaced")
     assert done.return_value == 3, done.output
     assert (
         "Less room: shop/web 20 → 14 chunks (NodePool general is at its cpu limit of 16)" in done.stdout.splitlines()[1]
     )
     assert "CapacityBuffer/shop/web: 6 chunks without a place from" in done.stderr
-    assert folders.diff(START | {"web.yaml": buffer(kept_by="balloon")}, "--no-unplaced").return_value == 1
+    assert folders.diff(START | {"web.yaml": buffer(fulfilment="balloon")}, "--no-unplaced").return_value == 1
 
 
 def test_an_autoscaler_that_nothing_shows_cannot_be_relied_on(folders: Folders) -> None:
-    after = START | {"web.yaml": buffer(kept_by="native")}
+    after = START | {"web.yaml": buffer(fulfilment="native")}
     done = folders.diff(after, "--no-unplaced")
     assert done.return_value == 3, done.output
     assert "whether 20 chunks have a place is unknown: nothing in the cluster shows that an autoscaler" in done.stderr
@@ -126,12 +127,12 @@ def test_an_autoscaler_that_nothing_shows_cannot_be_relied_on(folders: Folders) 
 def test_the_first_buffer_that_is_native_from_the_start_keeps_the_bound(folders: Folders) -> None:
     """It could never be merged, since only a buffer in the cluster shows that an autoscaler serves one."""
     before = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": ""}
-    done = folders.diff(START | {"web.yaml": buffer(kept_by="native")}, "--no-unplaced", before=before)
+    done = folders.diff(START | {"web.yaml": buffer(fulfilment="native")}, "--no-unplaced", before=before)
     assert done.return_value == 1, done.output
     assert "20 chunks left to an autoscaler that nothing in the cluster shows" in done.stdout.splitlines()[1]
     assert done.stdout.splitlines()[-1] == "Look at what is left to an autoscaler before you merge."
     # Of one that grows as it is handed over, what headroom keeps at present counts.
-    done = folders.diff(START | {"web.yaml": buffer(30, kept_by="native")}, "--no-unplaced")
+    done = folders.diff(START | {"web.yaml": buffer(30, fulfilment="native")}, "--no-unplaced")
     assert done.return_value == 3, done.output
     assert "whether 20 chunks have a place is unknown" in done.stderr
 
@@ -164,7 +165,7 @@ def test_nodes_that_others_stand_in_for_are_no_mere_growth(folders: Folders) -> 
 def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
     """All of them were without a place in a plan, however much room there was."""
     folders.lists["nodes"] = [node("a"), node("b")]
-    plan = folders.plan(START | {"web.yaml": buffer(kept_by="balloon")})
+    plan = folders.plan(START | {"web.yaml": buffer(fulfilment="balloon")})
     (row,) = plan["demands"]
     assert (row["onExisting"], row["onNew"], row["unplaced"]) == (16, 0, 4)
     assert row["service"]["by"] == "balloon pods"
@@ -213,8 +214,7 @@ def test_chunks_without_a_place_are_those_of_one_instant(folders: Folders) -> No
     after = {"pool.yaml": POOL.replace("400", "16"), "shape.yaml": SHAPE, "web.yaml": buffer(0)}
     for name, count, start, end in (("early", 17, 13, 14), ("late", 20, 15, 16)):
         timed = schedule(name, count, f"hours: {start}", f"hours: {end}")
-        follower = buffer().replace("name: web, namespace", f"name: {name}, namespace")
-        after[f"{name}.yaml"] = timed + "---" + follower.replace("{}", f"{{headroom.dev/replicas-from: {name}}}")
+        after[f"{name}.yaml"] = timed + manifests.buffer(name, replicas_from=name)
     before = {**START, "web.yaml": buffer(0)}
     lines = folders.diff(after, before=before).stdout.splitlines()
     words = "6 new chunks without a place from 2026-11-22 15:00 UTC, the first from 2026-11-22 13:00 UTC"

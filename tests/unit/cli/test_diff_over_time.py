@@ -13,7 +13,7 @@ def office(count: int, *, since: int = 13, until: int = 14, otherwise: int = 2) 
 
 
 def following(template: str = "web") -> str:
-    return buffer(template=template).replace("{}", "{headroom.dev/replicas-from: office}")
+    return buffer(template=template, replicas_from="office")
 
 
 def files(hours: str, *, template: str = "web", limit: str = "400") -> dict[str, str]:

@@ -8,48 +8,55 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from reconciler import comparison
 from reconciler.cli import diff
-from reconciler.cli.application import application
 from reconciler.cluster.apply import InventoryParent, parent_manifest
 from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace
 from reconciler.model.remembered import Inventory, records_of
 from reconciler.report.difference.difference import Difference
 from reconciler.wiring.posting import is_too_little
+from tests import manifests
+from tests.builders import manifest
+from tests.fakes.embedded import NODE_CLASS
 from tests.unit.cli.two_folders import NOW, Document, Folders, node
 
+SAMPLES = ("--cluster=embedded",)
+"""Of that cluster prices are known, though nobody charges them."""
 TOMORROW = "2026-11-23T15:41:00Z"
 CASES = yaml.safe_load((Path(__file__).resolve().parents[2] / "cases" / "first-lines.yaml").read_text())
 
 
-def machine(name: str, pool: str) -> list[Document]:
-    """A node, its NodeClaim, and a pod that leaves no room there."""
+def machine(name: str, pool: str) -> dict[str, Document]:
+    """A node, its NodeClaim, and a pod that leaves no room there, by their plurals."""
     there = node(name, pool)
     there["metadata"]["labels"]["team"] = "red"
     labels, status = there["metadata"]["labels"], {**there["status"], "providerID": name, "nodeName": name}
-    of = {
-        "requirements": [],
-        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-    }
-    spec = {"containers": [{"name": "full", "resources": {"requests": {"cpu": "7900m"}}}], "nodeName": name}
-    pod = {"metadata": {"name": name, "namespace": "default"}, "spec": spec | {"tolerations": [{"operator": "Exists"}]}}
-    return [
-        there,
-        {"kind": "NodeClaim", "metadata": {"name": name, "labels": labels}, "spec": of, "status": status},
-        {"kind": "Pod", **pod, "status": {"phase": "Running"}},
-    ]
+    of = {"requirements": [], "nodeClassRef": NODE_CLASS}
+    claim = manifest("karpenter.sh/v1", "NodeClaim", name, metadata={"labels": labels}, spec=of, status=status)
+    full = {"name": "full", "resources": {"requests": {"cpu": "7900m"}}}
+    spec = {"containers": [full], "nodeName": name, "tolerations": [{"operator": "Exists"}]}
+    pod = manifest("v1", "Pod", name, "default", spec=spec, status={"phase": "Running"})
+    return {"nodes": there, "nodeclaims": claim, "pods": pod}
+
+
+def hold(folders: Folders, name: str, chunks: int) -> None:
+    """One more machine, which headroom made: it holds chunks of the buffer and has no pod."""
+    made = machine(name, "general")
+    for plural in ("nodes", "nodeclaims"):
+        holds = {"headroom.dev/held": "true", "headroom.dev/holds": f"{chunks} of CapacityBuffer/shop/web"}
+        made[plural]["metadata"]["annotations"] = holds
+        made[plural]["metadata"]["labels"]["headroom.dev/placeholder"] = "true"
+        folders.lists[plural].append(made[plural])
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    objects = [item for index in range(4) for item in machine(f"general-{index}", "general")]
-    objects += [item for index in range(4) for item in machine(f"static-{index}", "static")]
-    kinds = {"nodes": "Node", "nodeclaims": "NodeClaim", "pods": "Pod"}
-    return Folders(tmp_path, {name: [item for item in objects if item["kind"] == kind] for name, kind in kinds.items()})
+    machines = [machine(f"{pool}-{index}", pool) for pool in ("general", "static") for index in range(4)]
+    return Folders(tmp_path, {plural: [each[plural] for each in machines] for plural in machines[0]})
 
 
 def test_what_headroom_made_earlier_changes_no_sum(folders: Folders) -> None:
@@ -58,15 +65,7 @@ def test_what_headroom_made_earlier_changes_no_sum(folders: Folders) -> None:
     after = edited(files, {"web.yaml": {"replicas: 5": "replicas: 9"}})
     sums = folders.document(after, before=files)["changes"]["cost"]["over30Days"]
     for index in range(6):
-        made, claim, _ = machine(f"made-{index}", "general")
-        for side in (made, claim):
-            side["metadata"]["labels"] = side["metadata"]["labels"] | {"headroom.dev/placeholder": "true"}
-            side["metadata"]["annotations"] = {
-                "headroom.dev/held": "true",
-                "headroom.dev/holds": "1 of CapacityBuffer/shop/web",
-            }
-        folders.lists["nodes"].append(made)
-        folders.lists["nodeclaims"].append(claim)
+        hold(folders, f"made-{index}", 1)
     later = folders.document(after, before=files)["changes"]["cost"]
     assert later["over30Days"] == sums
     settled = edited(files, {"hours.yaml": None, "office.yaml": None})
@@ -152,10 +151,8 @@ def test_it_says_what_a_reviewer_must_know(folders: Folders, differences: list[D
     files = CASES["files"]
     words: tuple[str, ...] = ()
     if "quota" in case:
-        there = {"metadata": {"name": "small", "namespace": "shop"}, "spec": {"hard": case["quota"]}}
-        folders.lists["resourcequotas"] = [
-            {"apiVersion": "v1", "kind": "ResourceQuota", **there, "status": {"hard": case["quota"]}}
-        ]
+        hard = {"hard": case["quota"]}
+        folders.lists["resourcequotas"] = [manifest("v1", "ResourceQuota", "small", "shop", spec=hard, status=hard)]
         words = ("--dialect", "ca")
     done = folders.diff(edited(files, case["change"]), *words, before=edited(files, case.get("base", {})))
     assert done.return_value in {0, 1}, done.output
@@ -172,27 +169,23 @@ def test_it_says_what_a_reviewer_must_know(folders: Folders, differences: list[D
     assert not is_too_little(replace(change, unjudged=("a template",)), 1_000.0)
 
 
-def test_sample_prices_are_called_so_wherever_they_stand(tmp_path: Path) -> None:
+def test_sample_prices_are_called_so_wherever_they_stand(folders: Folders) -> None:
     """They looked like a cloud's. Then `diff` said that no prices are known, where `plan` had them."""
-    before, after = tmp_path / "before", tmp_path / "after"
-    for folder in (before, after):
-        folder.mkdir()
-        (folder / "pool.yaml").write_text(CASES["files"]["pool.yaml"])
-        (folder / "shape.yaml").write_text(CASES["files"]["shape.yaml"])
-    (after / "web.yaml").write_text(CASES["files"]["web.yaml"])
-    words = ["diff", str(before), str(after), "--cluster", "embedded", "--output", "markdown"]
-    text = CliRunner().invoke(application, words, standalone_mode=False).stdout
+    after = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}
+    text = folders.diff(after, *SAMPLES, "--output=markdown", before=edited(after, {"web.yaml": None})).stdout
     assert (
         "More room: shop/web new (5 chunks); 1 more node now; 1 object added; +$109.46 over the coming 30 days at sample prices.**"
         in text
     )
     assert "> Sample prices, invented: no cloud charges them." in text
-    plan = CliRunner().invoke(application, ["plan", "--repo", str(after), "--cluster", "embedded"]).stdout
+    plan = folders.plan_text(after, *SAMPLES)
     assert "over the coming 30 days $109.46" in plan
     assert re.findall(r"types?, \$0\.1520/h", plan) == re.findall(r"types?, \$0\.1520/h", text) != []
 
 
-def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_several_clusters_has_a_report_of_its_own(
+    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without --path they were planned as one cluster, and one report was of both."""
     seen: list[float] = []
 
@@ -203,16 +196,11 @@ def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path, monkey
 
     compare = comparison.compare
     monkeypatch.setattr(comparison, "compare", compared)
-    for side in ("before", "after"):
-        for cluster in ("east", "west"):
-            folder = tmp_path / side / "clusters" / cluster
-            folder.mkdir(parents=True)
-            for name in ("pool.yaml", "shape.yaml", "web.yaml"):
-                (folder / name).write_text(CASES["files"][name])
-    (tmp_path / "after" / "clusters" / "west" / "web.yaml").unlink()
-    words = ["diff", str(tmp_path / "before"), str(tmp_path / "after"), "--cluster", "embedded", "--no-less-room"]
+    own = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}
+    before = {f"clusters/{cluster}/{name}": text for cluster in ("east", "west") for name, text in own.items()}
+    after, words = edited(before, {"clusters/west/web.yaml": None}), (*SAMPLES, "--no-less-room")
     timings = tmp_path / "timings.json"
-    done = CliRunner().invoke(application, [*words, "--timings", str(timings)], standalone_mode=False)
+    done = folders.diff(after, *words, f"--timings={timings}", before=before)
     assert done.return_value == 3
     assert json.loads(timings.read_text())["stages"]["plan"] == pytest.approx(sum(seen), abs=1e-6)
     assert len(seen) == 2
@@ -220,32 +208,26 @@ def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path, monkey
     assert east.startswith("clusters/east:\n")
     assert "No change in capacity" in east
     assert "Less room: shop/web removed (5 chunks)" in west
-    titles = CliRunner().invoke(application, [*words, "--output", "markdown"], standalone_mode=False).stdout
+    titles = folders.diff(after, *words, "--output=markdown", before=before).stdout
     assert "## clusters/east: what differs" in titles
     assert "## clusters/west: what differs" in titles
-    refused = CliRunner().invoke(application, [*words, "--output", "json"])
-    assert refused.exit_code == 2
-    assert "name the folder of one with --path" in refused.output
+    refused = folders.diff(after, *words, "--output=json", before=before)
+    assert isinstance(refused.exception, click.UsageError)
+    assert "name the folder of one with --path" in str(refused.exception)
 
 
-def test_all_of_it_is_on_one_page_that_the_comment_links(tmp_path: Path) -> None:
+def test_all_of_it_is_on_one_page_that_the_comment_links(folders: Folders, tmp_path: Path) -> None:
     """A comment says `… and 440 more`, and nothing said where these are."""
     names = [f"team-{index:03}" for index in range(70)]
-    for side in ("before", "after"):
-        (tmp_path / side).mkdir()
-        for name in ("pool.yaml", "shape.yaml"):
-            (tmp_path / side / name).write_text(CASES["files"][name].replace('"400"', '"90000"'))
-    more = [CASES["files"]["web.yaml"].replace("name: web, n", f"name: {name}, n") for name in names]
-    sized = [text.replace("replicas: 5", f"replicas: {index + 1}") for index, text in enumerate(more)]
-    (tmp_path / "after" / "many.yaml").write_text("---\n".join(sized))
-    page = tmp_path / "report.html"
-    words = ["diff", str(tmp_path / "before"), str(tmp_path / "after"), "--cluster", "embedded", "--page", str(page)]
-    comment = CliRunner().invoke(application, [*words, "--output", "markdown"], standalone_mode=False).stdout
+    before = {name: CASES["files"][name].replace('"400"', '"90000"') for name in ("pool.yaml", "shape.yaml")}
+    many = (manifests.buffer(name, f"replicas: {index + 1}") for index, name in enumerate(names))
+    after, page = {**before, "many.yaml": "".join(many)}, tmp_path / "report.html"
+    comment = folders.diff(after, *SAMPLES, f"--page={page}", "--output=markdown", before=before).stdout
     assert "… and 10 more." in comment
     assert all(f"CapacityBuffer/shop/{name}<" in page.read_text() for name in names)
     tables = re.sub(r"<svg.*?</svg>", "", page.read_text(), flags=re.DOTALL)
     assert "… and" not in tables
-    refused = CliRunner().invoke(application, [*words[:-1], str(tmp_path / "nowhere" / "report.html")])
+    refused = folders.diff(after, *SAMPLES, f"--page={tmp_path / 'nowhere' / 'report.html'}", before=before)
     assert "report.html: cannot be written (No such file or directory)" in str(refused.exception)
 
 
@@ -269,16 +251,8 @@ def test_a_one_shot_buffer_that_was_filled_says_why_another_size_changes_nothing
     files = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}
     before = edited(files, {"web.yaml": {"namespace: shop}": once, "replicas: 5": "replicas: 4"}})
     after = edited(before, {"web.yaml": {"replicas: 4": "replicas: 10"}})
-    made, claim, _ = machine("made", "general")
-    made["metadata"]["annotations"] = {
-        "headroom.dev/held": "true",
-        "headroom.dev/holds": "4 of CapacityBuffer/shop/web",
-    }
-    folders.lists["nodes"].append(made)
-    folders.lists["nodeclaims"].append(claim)
-    buffer = yaml.safe_load(before["web.yaml"])
-    buffer["metadata"] |= {"uid": "u1", "labels": {"applyset.kubernetes.io/part-of": InventoryParent().id}}
-    folders.lists["capacitybuffers"] = [buffer]
+    hold(folders, "made", 4)
+    folders.lists["capacitybuffers"] = [manifests.applied(before["web.yaml"])]
     assert "More room: shop/web 4 → 10 chunks" in folders.diff(after, before=before).stdout
     filled = OneShot(filled="2026-11-21T08:00:00Z").on({"made": OneShotPlace(4, 8)})
     memory = records_of(ONE_SHOTS_KEY, {"u1": filled})

@@ -11,6 +11,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
+from tests import manifests
 from tests.builders import node_manifest, type_in_a_catalog
 from tests.manifests import pod_template, schedule, snapshot_in
 
@@ -31,14 +32,7 @@ spec:
       requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
 """
 SHAPE = pod_template("web", 'cpu: "1", memory: 1Gi')
-REQUEST = """
-apiVersion: autoscaling.x-k8s.io/v1
-kind: ProvisioningRequest
-metadata: {name: train, namespace: shop}
-spec:
-  provisioningClassName: atomic-scale-up.kubernetes.io
-  podSets: [{podTemplateRef: {name: web}, count: 60}]
-"""
+REQUEST = manifests.request()
 
 
 def office(peak: int) -> str:
@@ -47,14 +41,8 @@ def office(peak: int) -> str:
     return schedule("office", peak, f"{days}, hours: 8", f"{days}, hours: 18", default=3, zone="Europe/Berlin")
 
 
-def buffer(size: int = 20, kept_by: str = "", template: str = "web") -> str:
-    marks = f"{{headroom.dev/fulfilment: {kept_by}}}" if kept_by else "{}"
-    return f"""
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: web, namespace: shop, annotations: {marks}}}
-spec: {{podTemplateRef: {{name: {template}}}, replicas: {size}}}
-"""
+def buffer(size: int = 20, *, template: str = "web", **marks: str) -> str:
+    return manifests.buffer("web", f"replicas: {size}", of=f"podTemplateRef: {{name: {template}}}", **marks)
 
 
 START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer()}
@@ -78,12 +66,14 @@ class Folders:
         return snapshot_in(self.root / "snapshot", self.lists, self.catalog)
 
     def written(self, name: str, files: Mapping[str, str]) -> str:
-        (self.root / name).mkdir(exist_ok=True)
-        for old in (self.root / name).glob("*.yaml"):
+        folder = self.root / name
+        folder.mkdir(exist_ok=True)
+        for old in folder.rglob("*.yaml"):
             old.unlink()
         for path, text in files.items():
-            (self.root / name / path).write_text(text)
-        return str(self.root / name)
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        return str(folder)
 
     def plan(self, files: Mapping[str, str], *words: str) -> Document:
         """What `headroom plan --output json` prints."""
