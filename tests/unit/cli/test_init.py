@@ -106,3 +106,22 @@ def test_without_a_remote_it_says_how_to_get_a_ci_file(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "third")
     git(tmp_path / "third", "remote", "add", "origin", "git@git.example.com:platform/capacity.git")
     assert "its remote origin names no forge that is known" in headroom_at(tmp_path, "init", "third").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [((), "already exists"), (("taken",), "headroom: taken/"), (("taken",), "cannot be written (")],
+    ids=["into a folder with a README", "onto a file, which is named", "onto a file, with the reason"],
+)
+def test_nothing_is_overwritten(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    for name in ("README.md", "taken"):
+        (tmp_path / name).write_text("mine")
+    done = headroom_at(tmp_path, "init", *words)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"README.md": "mine", "taken": "mine"}
+
+
+def test_the_example_names_its_snapshot(tmp_path: Path) -> None:
+    done = headroom_at(tmp_path, "init", "--example", "capacity")
+    assert "--path clusters/production --cluster embedded:snapshots/production" in done.stdout
+    assert (tmp_path / "capacity" / "clusters" / "production" / "buffers" / "shop.yaml").is_file()

@@ -101,16 +101,12 @@ def test_compiling_is_named_only_while_a_stage_compiles(
         progress("")
 
 
-# How old a snapshot is, in words.
-
-
 # What reports call a cluster that has no name of its own.
 
 
 @pytest.mark.parametrize(
     ("name", "path", "title"),
     [
-        ("in-cluster", "clusters/production", "production"),
         ("in-cluster", "./clusters/production/", "production"),
         ("in-cluster", "", "in-cluster"),
         ("kubeconfig:staging", "clusters/production", "kubeconfig:staging"),
