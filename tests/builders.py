@@ -1,8 +1,12 @@
-"""Model objects with everything defaulted, so that a test names only what it is about. Used by all tests."""
+"""Model objects with everything defaulted, so that a test names only what it is about. Used by all tests.
+
+fields: whatever else the object has, by the model's own names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -26,10 +30,10 @@ from reconciler.model.nodes import (
     NodePool,
     Offering,
 )
-from reconciler.model.pods import Pod, PodShape, Workload
+from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread, Workload
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 
 
 def resources(cpu: str = "1", memory: str = "1Gi", **others: str) -> Resources:
@@ -44,14 +48,40 @@ def shape(
     labels: Mapping[str, str] | None = None,
     node_selector: Mapping[str, str] | None = None,
     tolerations: Sequence[Toleration] = (),
+    **fields: Any,
 ) -> PodShape:
-    return PodShape(
+    found = PodShape(
         namespace=namespace,
         requests=resources(cpu, memory, pods="1"),
         labels=tuple(sorted((labels or {}).items())),
         node_selector=tuple(sorted((node_selector or {}).items())),
         tolerations=tuple(tolerations),
     )
+    return replace(found, **fields)
+
+
+def web(cpu: str = "100m", memory: str = "64Mi", **fields: Any) -> PodShape:
+    """A small pod of the app that rules are about where none is named."""
+    return shape(cpu, memory, **{"labels": {"app": "web"}, **fields})
+
+
+def selects(app: str = "web") -> LabelSelector:
+    """The pods of an app."""
+    return LabelSelector((("app", app),))
+
+
+def term(topology_key: str, app: str = "web", **fields: Any) -> PodAffinityTerm:
+    """Near the pods of an app, or apart from them."""
+    return replace(PodAffinityTerm(topology_key, selects(app)), **fields)
+
+
+def spread(topology_key: str, max_skew: int = 1, *, app: str = "web", **fields: Any) -> TopologySpread:
+    """Evenly among the pods of an app; a pod waits where it cannot be."""
+    return replace(TopologySpread(topology_key, max_skew, "DoNotSchedule", selects(app)), **fields)
+
+
+def one_of(key: str, *values: str) -> Requirement:
+    return Requirement(key, Operator.IN, values)
 
 
 def buffer_ref(name: str = "web", namespace: str = "shop") -> ObjectRef:
@@ -63,28 +93,43 @@ def deployment_ref(name: str = "web", namespace: str = "shop") -> ObjectRef:
 
 
 def buffer(
-    name: str = "web", *, namespace: str = "shop", target: str | None = "web", replicas: int | None = 3
+    name: str = "web",
+    *,
+    namespace: str = "shop",
+    target: str | None = "web",
+    replicas: int | None = 3,
+    **fields: Any,
 ) -> Buffer:
-    return Buffer(
+    found = Buffer(
         ref=buffer_ref(name, namespace),
         target=None if target is None else deployment_ref(target, namespace),
         replicas=replicas,
     )
+    return replace(found, **fields)
 
 
 def deployment(
-    name: str = "web", *, namespace: str = "shop", replicas: int | None = 10, pod_shape: PodShape | None = None
+    name: str = "web",
+    *,
+    namespace: str = "shop",
+    replicas: int | None = 10,
+    pod_shape: PodShape | None = None,
+    **fields: Any,
 ) -> Workload:
-    return Workload(deployment_ref(name, namespace), pod_shape or shape(namespace=namespace), replicas)
+    found = Workload(deployment_ref(name, namespace), pod_shape or shape(namespace=namespace), replicas)
+    return replace(found, **fields)
 
 
-def demand(name: str = "web", *, count: int = 3, pod_shape: PodShape | None = None, priority: int = 0) -> Demand:
-    return Demand(
+def demand(
+    name: str = "web", *, count: int = 3, pod_shape: PodShape | None = None, priority: int = 0, **fields: Any
+) -> Demand:
+    found = Demand(
         ref=buffer_ref(name),
         groups=(ChunkGroup(pod_shape or shape(), count),) if count else (),
         desired=count,
         priority=priority,
     )
+    return replace(found, **fields)
 
 
 def pod(
@@ -94,8 +139,9 @@ def pod(
     node: str | None = None,
     pod_shape: PodShape | None = None,
     owner_kind: str = "ReplicaSet",
+    **fields: Any,
 ) -> Pod:
-    return Pod(
+    found = Pod(
         namespace=namespace,
         name=name,
         shape=pod_shape or shape(namespace=namespace),
@@ -103,6 +149,7 @@ def pod(
         phase="Pending" if node is None else "Running",
         owner_kind=owner_kind,
     )
+    return replace(found, **fields)
 
 
 def node(
@@ -118,6 +165,7 @@ def node(
     annotations: Mapping[str, str] | None = None,
     taints: Sequence[Taint] = (),
     ready: bool = True,
+    **fields: Any,
 ) -> Node:
     all_labels = {
         HOSTNAME_LABEL: name,
@@ -129,7 +177,7 @@ def node(
     }
     if pool is not None:
         all_labels |= {NODEPOOL_LABEL: pool, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
-    return Node(
+    found = Node(
         name=name,
         allocatable=resources(cpu, memory, pods="110"),
         capacity=resources(cpu, memory, pods="110"),
@@ -140,6 +188,7 @@ def node(
         provider_id=f"test://{name}",
         ready=ready,
     )
+    return replace(found, **fields)
 
 
 def node_pool(
@@ -151,8 +200,9 @@ def node_pool(
     taints: Sequence[Taint] = (),
     budgets: tuple[DisruptionBudget, ...] | None = None,
     consolidate_after: timedelta | None = timedelta(0),
+    **fields: Any,
 ) -> NodePool:
-    return NodePool(
+    found = NodePool(
         name=name,
         template=NodeClaimTemplate(
             requirements=tuple(requirements),
@@ -167,6 +217,7 @@ def node_pool(
         hash="1234",
         hash_version="v3",
     )
+    return replace(found, **fields)
 
 
 def instance_type(
@@ -192,10 +243,7 @@ def instance_type(
                 capacity_type,
                 price / 2 if capacity_type == "spot" else price,
                 available,
-                (
-                    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (capacity_type,)),
-                    Requirement(ZONE_LABEL, Operator.IN, (zone,)),
-                ),
+                (one_of(CAPACITY_TYPE_LABEL, capacity_type), one_of(ZONE_LABEL, zone)),
             )
             for zone in zones
             for capacity_type in capacity_types

@@ -24,9 +24,8 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.pods import Pod
-from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from tests.builders import node_pool
+from tests.builders import node_pool, one_of
 
 CPUS = ("100m", "250m", "500m", "1", "1500m")
 MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi")
@@ -66,8 +65,8 @@ def pool() -> NodePool:
     return node_pool(
         "general",
         requirements=(
-            Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",)),
-            Requirement(OPERATING_SYSTEM_LABEL, Operator.IN, ("linux",)),
+            one_of(CAPACITY_TYPE_LABEL, "on-demand"),
+            one_of(OPERATING_SYSTEM_LABEL, "linux"),
         ),
     )
 

@@ -29,7 +29,7 @@ def seconds_of_a_rehearsal() -> float:
     )
     shapes = [item.groups[0].shape for item in demands_of(decoded(pod_manifests(BUFFERS)))]
     demands = tuple(
-        replace(demand(f"app-{number:02}", count=CHUNKS), groups=(ChunkGroup(shape, CHUNKS),))
+        demand(f"app-{number:02}", count=CHUNKS, groups=(ChunkGroup(shape, CHUNKS),))
         for number, shape in enumerate(shapes)
     )
     placement = Placement(

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL, NodePool
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from tests.builders import buffer_ref, node, node_pool, pod, shape
+from tests.builders import buffer_ref, node, node_pool, one_of, pod, selects, shape, spread
 from tests.properties.sampling import sampled_from
 from tests.unit.placement.worlds import APPS, ZONES, World, catalogue
 
@@ -24,11 +23,10 @@ def _constraints(draw: st.DrawFn, app: str, *, chooses: bool) -> tuple[TopologyS
     then those constraints look at all nodes, since a node that may or may not come to be selected is a thing of its own."""
     keys = draw(st.lists(sampled_from(KEYS), min_size=0, max_size=2, unique=True))
     return tuple(
-        TopologySpread(
+        spread(
             key,
             draw(sampled_from([1, 1, 1, 2])),
-            "DoNotSchedule",
-            LabelSelector((("app", draw(sampled_from([app, app, app, *APPS]))),)),
+            app=draw(sampled_from([app, app, app, *APPS])),
             min_domains=draw(sampled_from([None, None, None, 2, 3])),
             node_affinity_policy="Ignore" if chooses else "Honor",
         )
@@ -46,7 +44,7 @@ def _shapes(draw: st.DrawFn) -> PodShape:
         node_selector=draw(sampled_from([{}, {}, {}, {}, {ZONE_LABEL: "zone-a"}, {"team": "red"}])),
     )
     if draw(st.integers(0, 7)) == 0:
-        selector = LabelSelector((("app", draw(sampled_from(APPS))),))
+        selector = selects(draw(sampled_from(APPS)))
         apart = PodAffinityTerm(draw(sampled_from([HOSTNAME_LABEL, ZONE_LABEL])), selector)
         plain = replace(plain, pod_anti_affinity=(apart,))
     return replace(plain, topology_spread=draw(_constraints(app, chooses=bool(plain.node_selector))))
@@ -58,8 +56,8 @@ def _pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
     cpu = sampled_from([4, 6, 8, 12, 20, 32]).map(lambda number: {"cpu": str(number)})
     found = []
     for name in draw(sampled_from([("general",), ("general",), ("general", "other")])):
-        team = Requirement("team", Operator.IN, ("blue", "red"))
-        zones = Requirement(ZONE_LABEL, Operator.IN, draw(sampled_from([ZONES[:1], ZONES[:2], ZONES[1:]])))
+        team = one_of("team", "blue", "red")
+        zones = one_of(ZONE_LABEL, *draw(sampled_from([ZONES[:1], ZONES[:2], ZONES[1:]])))
         found.append(
             node_pool(
                 name,

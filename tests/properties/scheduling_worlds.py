@@ -21,9 +21,9 @@ from reconciler.model.pods import (
     WeightedPodAffinityTerm,
 )
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.requirements import Taint
 from reconciler.placement.scheduler.model import PodKind
-from tests.builders import node, pod, shape
+from tests.builders import node, one_of, pod, selects, shape
 from tests.properties.sampling import sampled_from
 from tests.properties.wide_shapes import GENERATION, changed
 from tests.unit.placement.worlds import APPS, TAINT, TOLERATION, ZONES
@@ -96,7 +96,7 @@ def _shapes(draw: st.DrawFn, *, alone: bool) -> PodShape:
 def _wish(draw: st.DrawFn, found: PodShape) -> PodShape:
     """With one more thing that it is scored by."""
     key, weight = draw(sampled_from([ZONE_LABEL, HOSTNAME_LABEL])), draw(sampled_from([1, 20, 100]))
-    selector = LabelSelector((("app", draw(sampled_from(APPS))),))
+    selector = selects(draw(sampled_from(APPS)))
     liked = WeightedPodAffinityTerm(weight, PodAffinityTerm(key, selector))
     match draw(sampled_from(["spread", "near", "apart", "nodes"])):
         case "near":
@@ -104,7 +104,7 @@ def _wish(draw: st.DrawFn, found: PodShape) -> PodShape:
         case "apart":
             return replace(found, preferred_pod_anti_affinity=(*found.preferred_pod_anti_affinity, liked))
         case "nodes":
-            team = Requirement("team", Operator.IN, (draw(sampled_from(["red", "blue"])),))
+            team = one_of("team", draw(sampled_from(["red", "blue"])))
             preferred = PreferredNodeTerm(weight, NodeSelectorTerm((team,)))
             return replace(found, preferred_node_terms=(*found.preferred_node_terms, preferred))
         case _:

@@ -18,9 +18,8 @@ from reconciler.model.nodes import (
     Offering,
 )
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, pod, selects, shape
 
 ZONES = ("zone-a", "zone-b")
 NODE_CPU, NODE_MEMORY = "3", "8Gi"
@@ -93,8 +92,8 @@ def _plain(random: Random) -> PodShape:
 
 def _shape(random: Random) -> PodShape:
     plain = _plain(random)
-    own = LabelSelector((("app", dict(plain.labels)["app"]),))
-    other = LabelSelector((("app", random.choice(("web", "api"))),))
+    own = selects(dict(plain.labels)["app"])
+    other = selects(random.choice(("web", "api")))
     key = random.choice((ZONE_LABEL, HOSTNAME_LABEL))
     match random.choice(("none", "none", "zone", "spread", "apart", "apart", "together")):
         case "zone":
@@ -134,7 +133,7 @@ def market(number: int) -> Scenario:
 
 def _reserved(kind: InstanceType, name: str, zone: str, capacity: int) -> InstanceType:
     asked = ((CAPACITY_TYPE_LABEL, "reserved"), (ZONE_LABEL, zone), ("karpenter.test/reservation-id", name))
-    requirements = tuple(Requirement(key, Operator.IN, (value,)) for key, value in asked)
+    requirements = tuple(one_of(key, value) for key, value in asked)
     offering = Offering(zone, "reserved", 0.0, True, requirements, capacity)
     return replace(kind, offerings=(*kind.offerings, offering))
 
@@ -142,9 +141,9 @@ def _reserved(kind: InstanceType, name: str, zone: str, capacity: int) -> Instan
 def _pool(random: Random, name: str, types: Sequence[str], zones: Sequence[str]) -> NodePool:
     limits = random.choice((None, {"nodes": "1"}, {"nodes": "2"}, {"nodes": "3"}, {"cpu": "8"}, {"cpu": "6"}))
     kinds = random.choice((("on-demand",), ("on-demand", "reserved"), ("on-demand", "reserved")))
-    asked = [Requirement(CAPACITY_TYPE_LABEL, Operator.IN, kinds), Requirement(ZONE_LABEL, Operator.IN, tuple(zones))]
+    asked = [one_of(CAPACITY_TYPE_LABEL, *kinds), one_of(ZONE_LABEL, *tuple(zones))]
     if random.random() < 0.25:
-        asked.append(Requirement(INSTANCE_TYPE_LABEL, Operator.IN, (random.choice(types),)))
+        asked.append(one_of(INSTANCE_TYPE_LABEL, random.choice(types)))
     return node_pool(name, weight=random.choice((0, 0, 10)), limits=limits, requirements=asked)
 
 
@@ -154,8 +153,8 @@ def _market_shape(random: Random) -> PodShape:  # noqa: PLR0911 - one for each k
         random.choice(("256Mi", "1Gi", "3Gi")),
         labels={"app": random.choice(("web", "api"))},
     )
-    own = LabelSelector((("app", dict(plain.labels)["app"]),))
-    other = LabelSelector((("app", random.choice(("web", "api"))),))
+    own = selects(dict(plain.labels)["app"])
+    other = selects(random.choice(("web", "api")))
     apart = PodAffinityTerm(HOSTNAME_LABEL, own)
     spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", own, min_domains=random.choice((None, None, 2, 3)))
     match random.choice(("none", "zone", "spread", "spread", "spread apart", "hosts", "apart", "together")):

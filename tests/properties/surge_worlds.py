@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, NODEPOOL_LABEL, ZONE_LABEL, Node, NodePool
 from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, pod, selects, shape
 from tests.unit.placement.worlds import TAINT, TOLERATION, ZONES, World
 
 TYPES = tuple(
@@ -70,8 +69,8 @@ def large_surge_world(seed: int) -> World:
 
 
 def _pools(chance: random.Random) -> tuple[NodePool, ...]:
-    capacity = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, chance.choice([("on-demand",), ("on-demand", "spot")]))
-    spot = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("spot",))
+    capacity = one_of(CAPACITY_TYPE_LABEL, *chance.choice([("on-demand",), ("on-demand", "spot")]))
+    spot = one_of(CAPACITY_TYPE_LABEL, "spot")
     pools = [
         node_pool("general", requirements=(capacity,)),
         node_pool("batch", weight=chance.choice([0, 0, 10]), taints=chance.choice([(), (TAINT,)])),
@@ -90,7 +89,7 @@ def _shape(chance: random.Random, name: str, names: list[str]) -> PodShape:
         node_selector=selectors.get(rule, {NODEPOOL_LABEL: "batch"} if rule == "batch" else {}),
         tolerations=(TOLERATION,) if rule in {"batch", "spot"} or chance.random() < 0.3 else (),
     )
-    own, other = (LabelSelector((("app", app),)) for app in (name, chance.choice(names)))
+    own, other = (selects(app) for app in (name, chance.choice(names)))
     match rule:
         case "zones" | "hosts":
             key = ZONE_LABEL if rule == "zones" else HOSTNAME_LABEL

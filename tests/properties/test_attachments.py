@@ -65,7 +65,7 @@ def attaching_worlds(draw: st.DrawFn) -> World:
         for number in range(draw(st.integers(1, 5)))
     ]
     if kinds != "volumes" and draw(st.booleans()):
-        demands.append(demand(count=2, pod_shape=replace(shape("100m"), claims_devices=True)))
+        demands.append(demand(count=2, pod_shape=shape("100m", claims_devices=True)))
     return World(
         view,
         (node_pool(),) if with_new_nodes else (),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
@@ -26,10 +25,8 @@ def test_a_size_is_the_larger_wish_within_the_limits(
     replicas: int | None, percentage: int | None, base: int, limits: dict[str, int] | None, dialect: Dialect
 ) -> None:
     asked = Resources.of({"cpu": 100, "memory": 300})
-    one = replace(
-        buffer(replicas=replicas),
-        percentage=percentage,
-        limits=None if limits is None else tuple(sorted(limits.items())),
+    one = buffer(
+        replicas=replicas, percentage=percentage, limits=None if limits is None else tuple(sorted(limits.items()))
     )
     count = size_of(one, asked, Base(base, "Deployment/shop/web"), dialect).count
     if count is None:

@@ -18,15 +18,14 @@ from hypothesis import strategies as st
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.cache import Cache
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, node, node_pool, pod, shape
+from tests.builders import demand, node, node_pool, pod, shape, spread, term
 from tests.properties.brute_force import cheapest_way
 from tests.properties.crowded_worlds import crowded_worlds
 from tests.properties.small_scenarios import Scenario, scenario
@@ -51,7 +50,7 @@ def market(number: int) -> Scenario:
 
 
 def _sociable(plain: PodShape, random: Random) -> PodShape:
-    like = PodAffinityTerm(random.choice((ZONE_LABEL, ZONE_LABEL, HOSTNAME_LABEL)), LabelSelector((("app", "web"),)))
+    like = term(random.choice((ZONE_LABEL, ZONE_LABEL, HOSTNAME_LABEL)))
     return replace(plain, pod_affinity=(like,)) if random.random() < 0.8 else plain
 
 
@@ -132,7 +131,7 @@ def spread_worlds(draw: st.DrawFn) -> World:
 
 def _over_zones(draw: st.DrawFn, cpu: str) -> PodShape:
     own, counted, skew = draw(st.sampled_from(APPS)), draw(st.sampled_from(APPS)), draw(st.sampled_from((1, 1, 2)))
-    constraint = TopologySpread(ZONE_LABEL, skew, "DoNotSchedule", LabelSelector((("app", counted),)))
+    constraint = spread(ZONE_LABEL, skew, app=counted)
     plain = shape(cpu, "256Mi", labels={"app": own})
     return replace(plain, topology_spread=(constraint,)) if draw(st.integers(0, 3)) else plain
 

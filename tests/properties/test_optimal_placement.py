@@ -14,14 +14,12 @@ from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import Placement
-from reconciler.model.pods import TopologySpread
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.columns import fill_in_order, greedy_fill
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node_pool, shape
+from tests.builders import demand, instance_type, node_pool, shape, spread
 from tests.unit.placement.worlds import ZONES, World, catalogue, place_in_mode, priced_by_zone, worlds
 
 
@@ -36,8 +34,8 @@ def _dear(problem: PackingProblem) -> PackingProblem:
 
 def _evenly(name: str, app: str, recreation: Recreation = Recreation.KEEP_EMPTY) -> Demand:
     """One small chunk that counts under its own spread constraint over hosts."""
-    constraint = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", LabelSelector((("app", app),)))
-    made = demand(name, count=1, pod_shape=replace(shape("100m", labels={"app": app}), topology_spread=(constraint,)))
+    constraint = spread(HOSTNAME_LABEL, app=app)
+    made = demand(name, count=1, pod_shape=shape("100m", labels={"app": app}, topology_spread=(constraint,)))
     return replace(made, recreation=recreation)
 
 

@@ -22,6 +22,7 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
+from tests.builders import one_of
 from tests.properties.sampling import sampled_from
 from tests.properties.wide_shapes import GENERATION, GPU
 from tests.unit.placement.worlds import ZONES
@@ -34,13 +35,13 @@ RESERVATION = "example.com/reservation-id"
 _ASKED = (
     Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 2),
     Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("medium",)),
-    Requirement(GENERATION, Operator.IN, ("2", "4", "8")),
+    one_of(GENERATION, "2", "4", "8"),
     Requirement(GENERATION, Operator.GT, ("1",)),
     Requirement(ZONE_LABEL, Operator.EXISTS, (), 2),
-    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",)),
-    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand", "reserved")),
-    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),
-    Requirement(RESERVATION, Operator.IN, ("cr-1", "cr-3")),
+    one_of(CAPACITY_TYPE_LABEL, "on-demand"),
+    one_of(CAPACITY_TYPE_LABEL, "on-demand", "reserved"),
+    one_of(CAPACITY_TYPE_LABEL, "reserved"),
+    one_of(RESERVATION, "cr-1", "cr-3"),
 )
 
 
@@ -69,7 +70,7 @@ def _reserved(draw: st.DrawFn, names: tuple[str, ...]) -> Offering:
     zone = draw(sampled_from(ZONES))
     name = draw(sampled_from(names))
     labels = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: "reserved"} | ({RESERVATION: name} if name else {})
-    asked = tuple(Requirement(key, Operator.IN, (value,)) for key, value in sorted(labels.items()))
+    asked = tuple(one_of(key, value) for key, value in sorted(labels.items()))
     price = draw(sampled_from([0.0, 0.0, 0.05]))
     left = draw(sampled_from([None, 0, 1, 1, 2, 3]))
     return Offering(zone, "reserved", price, draw(st.integers(0, 5)) > 0, asked, left)
@@ -92,11 +93,11 @@ def kind(draw: st.DrawFn, plain: InstanceType) -> InstanceType:
 
 
 _OVERLAID = (
-    Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("medium",)),
+    one_of(INSTANCE_TYPE_LABEL, "medium"),
     Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("large",)),
-    Requirement(ZONE_LABEL, Operator.IN, ZONES[:2]),
-    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("spot", "reserved")),
-    Requirement(NODEPOOL_LABEL, Operator.IN, ("general",)),
+    one_of(ZONE_LABEL, *ZONES[:2]),
+    one_of(CAPACITY_TYPE_LABEL, "spot", "reserved"),
+    one_of(NODEPOOL_LABEL, "general"),
     Requirement(RESERVATION, Operator.DOES_NOT_EXIST),
     Requirement(GENERATION, Operator.GT, ("2",)),
     Requirement("example.com/owner", Operator.EXISTS),
@@ -131,7 +132,7 @@ def overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
     if draw(st.integers(0, 3)) == 0:
         return draw(rival_overlays())
     ref = ObjectRef("karpenter.sh", "NodeOverlay", "", "first")
-    medium = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("medium",)),)
+    medium = (one_of(INSTANCE_TYPE_LABEL, "medium"),)
     return draw(
         sampled_from(
             [
@@ -143,7 +144,7 @@ def overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
                     NodeOverlay(ref, medium, 10, price_adjustment="+0.3"),
                     NodeOverlay(ref._replace(name="second"), (), 5, price="0.2", capacity=Resources.parse({GPU: "3"})),
                 ),
-                (NodeOverlay(ref, (Requirement(ZONE_LABEL, Operator.IN, ZONES[:1]),), 1, price_adjustment="-50%"),),
+                (NodeOverlay(ref, (one_of(ZONE_LABEL, *ZONES[:1]),), 1, price_adjustment="-50%"),),
                 (NodeOverlay(ref, medium, 10, capacity=Resources.parse({GPU: "1"})),),
             ]
         )

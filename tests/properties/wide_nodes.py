@@ -24,6 +24,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Taint
+from tests.builders import one_of
 from tests.properties.sampling import sampled_from
 from tests.unit.placement.worlds import ZONES
 
@@ -79,11 +80,11 @@ def node_claim(draw: st.DrawFn, number: int, pools: Sequence[NodePool], kinds: S
         st.lists(
             sampled_from(
                 [
-                    Requirement(ZONE_LABEL, Operator.IN, ZONES[:1]),
-                    Requirement(ZONE_LABEL, Operator.IN, ZONES[1:]),
+                    one_of(ZONE_LABEL, *ZONES[:1]),
+                    one_of(ZONE_LABEL, *ZONES[1:]),
                     Requirement(ZONE_LABEL, Operator.NOT_IN, ZONES[:1]),
-                    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",)),
-                    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),
+                    one_of(CAPACITY_TYPE_LABEL, "on-demand"),
+                    one_of(CAPACITY_TYPE_LABEL, "reserved"),
                     Requirement(CAPACITY_TYPE_LABEL, Operator.EXISTS),
                 ]
             ),
@@ -96,7 +97,7 @@ def node_claim(draw: st.DrawFn, number: int, pools: Sequence[NodePool], kinds: S
     labels |= {PLACEHOLDER_LABEL: "true"} if draw(st.booleans()) else {}
     found = NodeClaim(
         name=f"claim-{number}",
-        requirements=(*asked, Requirement(INSTANCE_TYPE_LABEL, Operator.IN, names)),
+        requirements=(*asked, one_of(INSTANCE_TYPE_LABEL, *names)),
         requests=Resources.parse({"cpu": "1", "memory": "1Gi", "pods": "2"}),
         taints=pool.template.taints,
         startup_taints=pool.template.startup_taints,

@@ -20,6 +20,7 @@ from reconciler.model.pods import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from tests.builders import one_of, selects
 from tests.properties.sampling import sampled_from
 from tests.unit.placement.worlds import APPS, ZONES
 
@@ -34,7 +35,7 @@ RUNTIME_CLASSES = (
 
 def _selectors() -> st.SearchStrategy[LabelSelector]:
     return st.one_of(
-        sampled_from(APPS).map(lambda app: LabelSelector((("app", app),))),
+        sampled_from(APPS).map(selects),
         sampled_from(APPS).map(lambda app: LabelSelector(expressions=(Requirement("app", Operator.NOT_IN, (app,)),))),
         st.just(LabelSelector(expressions=(Requirement("app", Operator.EXISTS),))),
     )
@@ -70,8 +71,8 @@ def _requirements() -> st.SearchStrategy[Requirement]:
     return sampled_from(
         [
             Requirement(ZONE_LABEL, Operator.NOT_IN, (ZONES[0],)),
-            Requirement(ZONE_LABEL, Operator.IN, ZONES[1:]),
-            Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("spot",)),
+            one_of(ZONE_LABEL, *ZONES[1:]),
+            one_of(CAPACITY_TYPE_LABEL, "spot"),
             Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("small",)),
             Requirement("team", Operator.EXISTS),
             Requirement("team", Operator.DOES_NOT_EXIST),

@@ -10,6 +10,7 @@ from reconciler.model.attachments import NO_PROVISIONER, PersistentVolume, Stora
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement
+from tests.builders import one_of
 from tests.properties.sampling import sampled_from
 
 DISKS, FILES = "disk.example.com", "files.example.com"
@@ -21,7 +22,7 @@ NAMESPACES = ("shop", "bank")
 
 
 def _in(key: str, *values: str) -> NodeSelectorTerm:
-    return NodeSelectorTerm((Requirement(key, Operator.IN, values),))
+    return NodeSelectorTerm((one_of(key, *values),))
 
 
 TOPOLOGIES = (_in(ZONE_LABEL, "zone-a"), _in(ZONE_LABEL, "zone-c", "zone-z"))
@@ -39,7 +40,7 @@ REACHES = (
     (_in(ZONE_LABEL, "zone-b", "zone-c"),),
     (NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.NOT_IN, ("zone-a",)),)),),
     (_in(HOSTNAME_LABEL, "node-0"),),
-    (NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("node-1",)),)),),
+    (NodeSelectorTerm(fields=(one_of("metadata.name", "node-1"),)),),
     (NodeSelectorTerm(),),
 )
 """Node affinities of volumes; the last holds nowhere, the first four in some zone."""

@@ -20,7 +20,7 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import PassCache
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject
-from tests.builders import buffer, buffer_ref, deployment, pod, shape
+from tests.builders import buffer, buffer_ref, deployment, one_of, pod, selects, shape
 
 BEFORE = PassCache()
 """Of whatever was asked last: the answers are the same with it, though the buffers have the same names."""
@@ -70,14 +70,14 @@ def test_chunks_have_the_shape_of_the_workloads_pods_and_the_buffers_labels() ->
 
 
 def test_a_chunk_has_no_volume_claims_and_no_priority() -> None:
-    claiming = replace(shape(), volume_claims=("data-web-0",), priority_class_name="gold")
+    claiming = shape(volume_claims=("data-web-0",), priority_class_name="gold")
     demand, _ = ask_one(buffer(), workloads=[deployment(pod_shape=claiming)])
     assert demand.groups[0].shape.volume_claims == ()
     assert demand.groups[0].shape.priority_class_name == ""
 
 
 def test_chunks_with_resource_claims_are_said_to_be_not_judged() -> None:
-    claiming = deployment(pod_shape=replace(shape("2"), claims_devices=True))
+    claiming = deployment(pod_shape=shape("2", claims_devices=True))
     demand, (finding,) = ask_one(buffer(), workloads=[claiming])
     assert demand.groups[0].shape.claims_devices
     assert (finding.code, finding.path) == ("resource-claims", "spec.scalableRef.name")
@@ -85,7 +85,7 @@ def test_chunks_with_resource_claims_are_said_to_be_not_judged() -> None:
 
 
 def test_the_weightier_workloads_buffer_goes_first() -> None:
-    gold = deployment("db", pod_shape=replace(shape(), priority_class_name="gold"))
+    gold = deployment("db", pod_shape=shape(priority_class_name="gold"))
     classes = (PriorityClass("gold", 1000), PriorityClass("usual", 10, global_default=True))
     demands, _ = ask(buffer("a"), buffer("b", target="db"), workloads=[deployment(), gold], priority_classes=classes)
     assert [(demand.ref.name, demand.priority) for demand in demands] == [("a", 10), ("b", 1000)]
@@ -100,7 +100,7 @@ def test_targets_of_other_namespaces_are_not_found(written: str) -> None:
 
 def clone_set(replicas: int | None = None) -> Workload:
     ref = ObjectRef("apps.kruise.io", "CloneSet", "shop", "web")
-    return Workload(ref, None, replicas, observed_replicas=4, selector=LabelSelector((("app", "web"),)))
+    return Workload(ref, None, replicas, observed_replicas=4, selector=selects())
 
 
 def for_clone_set(**fields: object) -> Buffer:
@@ -110,13 +110,15 @@ def for_clone_set(**fields: object) -> Buffer:
 def test_any_kind_with_a_scale_takes_the_shape_of_its_newest_pod() -> None:
     ages = {"web-old": (3, "1"), "web-new": (1, "2"), "web-other": (0, "4")}
     pods = tuple(
-        replace(
-            pod(name, node="node-1", pod_shape=shape(cpu, labels={"app": "web" if name != "web-other" else "other"})),
+        pod(
+            name,
+            node="node-1",
+            pod_shape=shape(cpu, labels={"app": "web" if name != "web-other" else "other"}),
             created=NOON - timedelta(hours=hours),
         )
         for name, (hours, cpu) in ages.items()
     )
-    leaving = replace(pod("web-leaving", pod_shape=shape("8", labels={"app": "web"})), created=NOON, deleting=True)
+    leaving = pod("web-leaving", pod_shape=shape("8", labels={"app": "web"}), created=NOON, deleting=True)
     view = ClusterView(pods=(*pods, leaving))
     demand, _ = ask_one(for_clone_set(percentage=50), workloads=[clone_set()], view=view)
     assert demand.desired == 2
@@ -171,9 +173,7 @@ def test_keep_minimum_is_handed_on() -> None:
 
 
 def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
-    dedicated = seed_buffer(
-        replicas=5, recreation=Recreation.KEEP_MINIMUM, pod_selector=LabelSelector((("app", "batch"),))
-    )
+    dedicated = seed_buffer(replicas=5, recreation=Recreation.KEEP_MINIMUM, pod_selector=selects("batch"))
     small = shape("500m", "100Mi", labels={"app": "batch"})
     pods = (
         pod("a", node="node-1", pod_shape=small),
@@ -181,7 +181,7 @@ def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
         pod("c", node="node-2", pod_shape=shape("1", "2Gi", labels={"app": "batch"})),
         pod("d", pod_shape=shape("1", labels={"app": "batch"})),
         pod("e", node="node-2", pod_shape=shape("1", labels={"app": "other"})),
-        replace(pod("f", node="node-2", pod_shape=shape("4", "8Gi", labels={"app": "batch"})), deleting=True),
+        pod("f", node="node-2", pod_shape=shape("4", "8Gi", labels={"app": "batch"}), deleting=True),
     )
     demand, _ = ask_one(dedicated, view=ClusterView(pods=pods))
     # 2 cores and 2.2Gi are used by running pods of the selector: two whole chunks of 1 core and 1Gi.
@@ -191,7 +191,7 @@ def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
 
 
 def test_a_dedicated_buffers_pods_may_be_selected_by_expressions() -> None:
-    selector = LabelSelector((), (Requirement("app", Operator.IN, ("batch", "batch-2")),))
+    selector = LabelSelector((), (one_of("app", "batch", "batch-2"),))
     dedicated = seed_buffer(replicas=5, recreation=Recreation.KEEP_MINIMUM, pod_selector=selector)
     pods = tuple(
         pod(name, node="node-1", pod_shape=shape(labels={"app": name})) for name in ("batch", "batch-2", "batch-3")
@@ -202,7 +202,7 @@ def test_a_dedicated_buffers_pods_may_be_selected_by_expressions() -> None:
 
 def annotated(**annotations: str) -> Buffer:
     pairs = tuple((f"headroom.dev/{key}", value) for key, value in annotations.items())
-    return replace(buffer(), annotations=pairs)
+    return buffer(annotations=pairs)
 
 
 def there(status: Mapping[str, object]) -> ClusterView:
@@ -249,9 +249,9 @@ def test_a_buffer_may_be_suspended_in_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("one", "code"),
     [
-        (replace(buffer(), pod_template="small"), "template-and-scalable"),
+        (buffer(pod_template="small"), "template-and-scalable"),
         (buffer(target=None), "buffer-without-reference"),
-        (replace(buffer(), strategy="example.com/standby"), "unknown-strategy"),
+        (buffer(strategy="example.com/standby"), "unknown-strategy"),
     ],
 )
 def test_what_manifests_report_with_line_and_column_is_reported_here_only_for_the_clusters_own(
@@ -267,7 +267,7 @@ def test_what_manifests_report_with_line_and_column_is_reported_here_only_for_th
 
 def test_a_percentage_of_a_pod_template_is_ignored() -> None:
     template = Workload(ObjectRef("", "PodTemplate", "shop", "small"), shape())
-    one = replace(buffer(target=None), pod_template="small", percentage=50)
+    one = buffer(target=None, pod_template="small", percentage=50)
     demand, (finding,) = ask_one(one, workloads=[template])
     assert demand.desired == 3
     assert finding.code == "percentage-ignored"
@@ -279,7 +279,7 @@ def test_balloon_pods_of_a_buffer_are_not_counted_against_it_a_second_time() -> 
     used = Resources.parse({"cpu": "4"})
     quota = ResourceQuota("shop", "team", (("cpu", 4000),), used)
     demand, _ = ask_one(
-        replace(buffer(), replicas=5),
+        buffer(replicas=5),
         view=ClusterView(resource_quotas=(quota,), pods=(*balloons, balloon_pod("other", of="gone"))),
         dialect=Dialect.CLUSTER_AUTOSCALER,
     )
@@ -290,7 +290,7 @@ def test_balloon_pods_outside_a_quotas_scope_are_not_taken_off_what_it_uses() ->
     scope = Requirement("PriorityClass", Operator.DOES_NOT_EXIST)
     quota = ResourceQuota("shop", "team", (("cpu", 4000),), Resources.parse({"cpu": "3"}), (scope,))
     demand, _ = ask_one(
-        replace(buffer(), replicas=5),
+        buffer(replicas=5),
         view=ClusterView(resource_quotas=(quota,), pods=(balloon_pod("own"),)),
         dialect=Dialect.CLUSTER_AUTOSCALER,
     )
@@ -299,12 +299,12 @@ def test_balloon_pods_outside_a_quotas_scope_are_not_taken_off_what_it_uses() ->
 
 def balloon_pod(name: str, *, of: str = "web") -> Pod:
     labels = {"headroom.dev/balloon": f"balloon-capacitybuffer-{of}"}
-    return pod(name, pod_shape=replace(shape(labels=labels), priority_class_name="headroom-balloon"))
+    return pod(name, pod_shape=shape(labels=labels, priority_class_name="headroom-balloon"))
 
 
 def test_a_buffer_that_is_only_in_git_is_the_youngest_for_quotas() -> None:
     quota = ResourceQuota("shop", "team", (("cpu", 4000),))
-    old = replace(buffer("b"), created="2026-01-01T00:00:00Z")
+    old = buffer("b", created="2026-01-01T00:00:00Z")
     demands, _ = ask(
         buffer("a"),
         old,

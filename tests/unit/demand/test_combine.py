@@ -27,9 +27,9 @@ from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import DISRUPTED_TAINT, DO_NOT_DISRUPT, NodeClaim
 from reconciler.model.pods import Pod, PodDisruptionBudget, PriorityClass
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Taint, Toleration
+from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.view import ClusterView, LiveObject
-from tests.builders import buffer, buffer_ref, demand, deployment, node, pod, shape
+from tests.builders import buffer, buffer_ref, demand, deployment, node, pod, selects, shape
 
 # The order of demands, and which pods are pending ones.
 
@@ -40,8 +40,8 @@ def test_only_pods_that_wait_for_a_node_are_pending() -> None:
             pod("waits"),
             pod("runs", node="node-1"),
             pod("daemon", owner_kind="DaemonSet"),
-            replace(pod("gated"), gated=True),
-            replace(pod("leaves"), deleting=True),
+            pod("gated", gated=True),
+            pod("leaves", deleting=True),
         )
     )
     (only,) = pending_demands(view, include_pending=False)
@@ -50,10 +50,10 @@ def test_only_pods_that_wait_for_a_node_are_pending() -> None:
 
 
 def test_pending_pods_come_first_then_priority_then_names() -> None:
-    view = ClusterView(pods=(pod("b"), replace(pod("c"), priority=100), pod("a")))
+    view = ClusterView(pods=(pod("b"), pod("c", priority=100), pod("a")))
     declared = Declared(
         buffers=(buffer("z", target="db"), buffer("y"), buffer("x")),
-        workloads=(deployment(), deployment("db", pod_shape=replace(shape(), priority_class_name="gold"))),
+        workloads=(deployment(), deployment("db", pod_shape=shape(priority_class_name="gold"))),
         priority_classes=(PriorityClass("gold", 5),),
     )
     ordered, _ = demands(declared, view, dialect=Dialect.KARPENTER)
@@ -63,9 +63,9 @@ def test_pending_pods_come_first_then_priority_then_names() -> None:
 def test_among_buffers_the_pod_priority_decides_then_the_annotation_then_age_then_the_name() -> None:
     def declared_with(name: str, *, target: str = "web", priority: str = "", created: str = "") -> Buffer:
         annotations = ((PRIORITY_ANNOTATION, priority),) if priority else ()
-        return replace(buffer(name, target=target), annotations=annotations, created=created)
+        return buffer(name, target=target, annotations=annotations, created=created)
 
-    low, gold = (deployment(name, pod_shape=replace(shape(), priority_class_name=name)) for name in ("low", "gold"))
+    low, gold = (deployment(name, pod_shape=shape(priority_class_name=name)) for name in ("low", "gold"))
     declared = Declared(
         buffers=(
             declared_with("a-only-in-git"),
@@ -97,7 +97,7 @@ def test_bookings_come_before_all_buffers_and_requests_before_buffers_of_their_p
 # Pods of nodes that are being deleted are placed anew in the what-if, as far as Karpenter would make room for them.
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
-GOING = replace(node("going"), deleting=True)
+GOING = node("going", deleting=True)
 WEB = pod("web-1", node="going", pod_shape=shape(labels={"app": "web"}))
 
 
@@ -140,7 +140,7 @@ def test_counted_are_pods_that_are_made_anew_and_those_whose_protection_is_over(
 
 
 def test_budgets_that_allow_none_ever_keep_a_pod_and_those_spent_for_now_do_not() -> None:
-    selector = LabelSelector((("app", "web"),))
+    selector = selects()
     spent = PodDisruptionBudget("shop", "spent", selector, allowed=0)
     never = PodDisruptionBudget("shop", "never", selector, allowed=0, allows_none=True)
     elsewhere = replace(never, namespace="other")
@@ -171,9 +171,7 @@ def test_they_come_after_pods_that_wait_and_before_what_is_declared() -> None:
 
 # From placeholders to balloon pods and back: the capacity is held until the other has it.
 
-BALLOON = replace(
-    shape(labels={"headroom.dev/balloon": balloon_ref(buffer_ref()).name}), priority_class_name="headroom-balloon"
-)
+BALLOON = shape(labels={"headroom.dev/balloon": balloon_ref(buffer_ref()).name}, priority_class_name="headroom-balloon")
 FULL = {"type": "Provisioning", "status": "True"}
 HELD = LiveObject(
     buffer_ref(),
@@ -183,7 +181,7 @@ HELD = LiveObject(
 
 
 def ask(*pods: Pod, asked: str = "balloon", live: LiveObject | None = HELD) -> Demand:
-    one = replace(buffer(), annotations=(("headroom.dev/fulfilment", asked),))
+    one = buffer(annotations=(("headroom.dev/fulfilment", asked),))
     declared = Declared(buffers=(one,), workloads=(deployment(),))
     view = ClusterView(pods=pods, objects={} if live is None else {live.ref: live})
     (demand,), findings = buffer_demands(declared, view, dialect=Dialect.KARPENTER)

@@ -49,7 +49,7 @@ def live(
 def ask(
     item: LiveObject, *, asked: str = "", default: Fulfilment = Fulfilment.PLACEHOLDER
 ) -> tuple[Demand, tuple[Finding, ...]]:
-    one = replace(buffer(), ref=item.ref, default_fulfilment=default)
+    one = buffer(ref=item.ref, default_fulfilment=default)
     if asked:
         one = replace(one, annotations=(("headroom.dev/fulfilment", asked),))
     declared = Declared(buffers=(one,), workloads=(deployment(),))

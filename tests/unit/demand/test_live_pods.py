@@ -22,7 +22,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from tests.builders import buffer, deployment, node, pod, shape
+from tests.builders import buffer, deployment, node, pod, selects, shape
 
 # The newest live pod of a workload, by any selector.
 
@@ -30,7 +30,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def made(name: str, minutes: int, **labels: str) -> Pod:
-    return replace(pod(name, pod_shape=shape(labels=labels)), created=NOON - timedelta(minutes=minutes))
+    return pod(name, pod_shape=shape(labels=labels), created=NOON - timedelta(minutes=minutes))
 
 
 PODS = (
@@ -45,27 +45,27 @@ PODS = (
 @pytest.mark.parametrize(
     ("selector", "newest"),
     [
-        (LabelSelector((("app", "web"),)), "b"),
+        (selects(), "b"),
         (LabelSelector((("app", "web"), ("tier", "front"))), "a"),
         (LabelSelector((("app", "web"),), (Requirement("tier", Operator.NOT_IN, ("back",)),)), "a"),
         (LabelSelector((), (Requirement("app", Operator.EXISTS),)), "c"),
         (LabelSelector(), "c"),
-        (LabelSelector((("app", "db"),)), None),
+        (selects("db"), None),
         (LabelSelector((("app", "web"), ("new", "x"))), None),
         (None, None),
     ],
 )
 def test_the_newest_that_the_selector_matches(selector: LabelSelector | None, newest: str | None) -> None:
-    found = LivePods(PODS).newest(replace(deployment(), selector=selector))
+    found = LivePods(PODS).newest(deployment(selector=selector))
     assert (None if found is None else found.name) == newest
 
 
 def test_pods_of_one_age_are_taken_by_name_and_one_without_an_age_last() -> None:
     alike = shape(labels={"app": "web"})
-    pods = [replace(pod(name, pod_shape=alike), created=NOON) for name in ("x", "z", "y")]
-    selecting = replace(deployment(), selector=LabelSelector((("app", "web"),)))
+    pods = [pod(name, pod_shape=alike, created=NOON) for name in ("x", "z", "y")]
+    selecting = deployment(selector=selects())
     for order in (pods, pods[::-1]):
-        found = LivePods([*order, replace(pod("zz", pod_shape=alike), created=None)]).newest(selecting)
+        found = LivePods([*order, pod("zz", pod_shape=alike, created=None)]).newest(selecting)
         assert found is not None
         assert found.name == "z"
 
@@ -78,7 +78,7 @@ KATA = RuntimeClass(
     node_selector=(("runtime", "kata"),),
     tolerations=(Toleration("kata", "Exists"),),
 )
-IN_KATA = replace(shape(node_selector={"disk": "ssd"}), runtime_class="kata")
+IN_KATA = shape(node_selector={"disk": "ssd"}, runtime_class="kata")
 
 
 def only_demand(view: ClusterView) -> Demand:

@@ -13,8 +13,8 @@ from reconciler.model.declared import Declared
 from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, NodeClassRef, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
-from tests.builders import instance_type, node_pool, resources
+from reconciler.model.requirements import Taint, Toleration
+from tests.builders import instance_type, node_pool, one_of, resources
 
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 
@@ -63,7 +63,7 @@ def test_a_chosen_chunk_is_about_one_core_in_the_totals_proportions() -> None:
 def test_a_chosen_chunk_takes_at_most_half_of_the_largest_allowed_node() -> None:
     small, large = instance_type("s", cpu="2", memory="4Gi"), instance_type("l", cpu="8", memory="64Gi")
     # 256Gi over 4 cores: a chunk of one core would have 64Gi.
-    only_small = node_pool(requirements=[Requirement("node.kubernetes.io/instance-type", Operator.IN, ("s",))])
+    only_small = node_pool(requirements=[one_of("node.kubernetes.io/instance-type", "s")])
     total = of_capacity("4", "256Gi")
     assert parts(total).shape.requests.get("memory") == 64 * 2**30
     for pools, largest in (((node_pool(),), large), ((only_small,), small)):
@@ -76,7 +76,7 @@ def test_chunks_go_to_the_pools_that_are_meant_tainted_or_not() -> None:
     pool = node_pool(taints=[Taint("team", "ci", "NoSchedule")])
     answer = parts(of_capacity("4", "8Gi"), pools=(pool, node_pool("other")))
     (term,) = answer.shape.required_node_terms
-    assert term.expressions == (Requirement(NODEPOOL_LABEL, Operator.IN, ("general",)),)
+    assert term.expressions == (one_of(NODEPOOL_LABEL, "general"),)
     assert answer.shape.tolerations == (Toleration("team", "Equal", "ci", "NoSchedule"),)
 
 
@@ -104,7 +104,7 @@ def test_a_group_that_no_pool_uses_is_passed_over_where_kind_and_name_are_those_
 def test_a_group_that_a_pool_uses_is_meant_as_written(target: ObjectRef) -> None:
     classes = (NodeClassRef("other.example.com", "OtherClass", "default"), node_pool().template.node_class)
     pools = tuple(
-        replace(node_pool(f"pool-{index}"), template=replace(node_pool().template, node_class=node_class))
+        node_pool(f"pool-{index}", template=replace(node_pool().template, node_class=node_class))
         for index, node_class in enumerate(classes)
     )
     answer = split(of_capacity("4", "8Gi", target=target), pools, (), Declared().absence_of)

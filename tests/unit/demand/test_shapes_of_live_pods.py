@@ -10,28 +10,28 @@ import pytest
 from reconciler.model.buffers import Dialect
 from reconciler.model.pods import Pod, Workload
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
-from tests.builders import buffer, deployment, pod, shape
+from tests.builders import buffer, deployment, pod, selects, shape
 from tests.unit.demand.test_buffers import NOON, ask_one, readiness
 
 
 def web_pod(name: str = "web-1", cpu: str = "1", *, hours: int = 1, **fields: object) -> Pod:
     """A pod of the Deployment below, so many hours old at noon."""
     labels = {"app": "web", "pod-template-hash": "5d"}
-    live = replace(pod(name, pod_shape=shape(cpu, labels=labels)), created=NOON - timedelta(hours=hours))
+    live = pod(name, pod_shape=shape(cpu, labels=labels), created=NOON - timedelta(hours=hours))
     return replace(live, **fields)  # type: ignore[arg-type]
 
 
 def selecting(**fields: object) -> Workload:
-    return replace(deployment(replicas=20), selector=LabelSelector((("app", "web"),)), **fields)  # type: ignore[arg-type]
+    return deployment(replicas=20, selector=selects(), **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("dialect", "count"), [(Dialect.KARPENTER, 2), (Dialect.CLUSTER_AUTOSCALER, 1)])
 def test_the_base_of_a_percentage_is_the_spec_or_what_is_observed(dialect: Dialect, count: int) -> None:
     scaling = selecting(observed_replicas=10)
     view = ClusterView(pods=(web_pod(),))
-    tenth = replace(buffer(replicas=None), percentage=10)
+    tenth = buffer(replicas=None, percentage=10)
     demand, (finding,) = ask_one(tenth, workloads=[scaling], view=view, dialect=dialect)
     assert demand.desired == count
     assert finding.code == "dialects-differ"
@@ -42,7 +42,7 @@ def test_the_base_of_a_percentage_is_the_spec_or_what_is_observed(dialect: Diale
 @pytest.mark.parametrize("pods", [(), (web_pod(deleting=True),), (replace(web_pod(), namespace="other"),)])
 @pytest.mark.parametrize("dialect", list(Dialect))
 def test_what_is_observed_without_a_live_pod_is_no_base(dialect: Dialect, pods: tuple[Pod, ...]) -> None:
-    tenth = replace(buffer(replicas=None), percentage=10)
+    tenth = buffer(replicas=None, percentage=10)
     view = ClusterView(pods=pods)
     demand, findings = ask_one(tenth, workloads=[selecting(observed_replicas=0)], view=view, dialect=dialect)
     assert demand.desired == 2
@@ -75,7 +75,7 @@ def test_labels_and_tolerations_that_every_live_pod_has_are_no_difference() -> N
 
 def test_kinds_of_other_projects_may_have_the_names_of_kubernetes_own() -> None:
     advanced = ObjectRef("apps.kruise.io", "StatefulSet", "shop", "web")
-    theirs = Workload(advanced, None, 10, selector=LabelSelector((("app", "web"),)))
+    theirs = Workload(advanced, None, 10, selector=selects())
     tenth = replace(buffer(replicas=None), target=advanced, percentage=20)
     demand, _ = ask_one(tenth, workloads=[theirs], view=ClusterView(pods=(web_pod(),)))
     assert demand.desired == 2

@@ -27,8 +27,10 @@ NODES = (node("node-1"), node("node-2", pool="batch"), node("node-3", pool=None)
 
 
 def spare(percent_of: str = "namespace", percentage: int | None = 10, replicas: int | None = 0) -> Buffer:
-    return replace(
-        buffer("spare", target=None, replicas=replicas),
+    return buffer(
+        "spare",
+        target=None,
+        replicas=replicas,
         pod_template="small",
         percentage=percentage,
         annotations=((PERCENT_OF_ANNOTATION, percent_of),),
@@ -118,13 +120,13 @@ def test_the_pods_of_a_place(percent_of: str, pods: int) -> None:
 
 
 def test_pods_that_do_not_run_daemons_and_balloons_do_not_count() -> None:
-    balloon = replace(shape(labels={BALLOON_LABEL: "balloon"}), priority_class_name=BALLOON_PRIORITY_CLASS)
+    balloon = shape(labels={BALLOON_LABEL: "balloon"}, priority_class_name=BALLOON_PRIORITY_CLASS)
     others = [
         pod("waits"),
         pod("daemon", node="node-1", owner_kind="DaemonSet"),
         pod("mirror", node="node-1", owner_kind="Node"),
-        replace(pod("ended", node="node-1"), phase="Succeeded"),
-        replace(pod("leaves", node="node-1"), deleting=True),
+        pod("ended", node="node-1", phase="Succeeded"),
+        pod("leaves", node="node-1", deleting=True),
         pod("balloon", node="node-1", pod_shape=balloon),
     ]
     assert size(spare(percentage=100), [*running(1), *others]) == 1
@@ -163,7 +165,7 @@ def test_a_template_without_requests_is_found() -> None:
         (spare("nodes"), "has the value 'nodes': 'nodes' names no pods"),
         (spare("selector:app=web tier"), "'app=web tier' is no part of a label selector"),
         (spare(percentage=None), "needs spec.percentage"),
-        (replace(buffer("spare"), annotations=spare().annotations, percentage=10), "needs a podTemplateRef"),
+        (buffer("spare", annotations=spare().annotations, percentage=10), "needs a podTemplateRef"),
     ],
 )
 def test_what_is_wrong_with_one_that_only_the_cluster_has_is_found(one: Buffer, message: str) -> None:

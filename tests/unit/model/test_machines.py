@@ -32,10 +32,10 @@ def unregistered(name: str, pool: str = "general") -> Node:
 
 OF_NODE_1, OF_X = "test://node-1", "test://x"
 NAMELESS = replace(YOUNG, provider_id="")
-TWIN = replace(node("node-2"), provider_id=YOUNG.provider_id)
+TWIN = node("node-2", provider_id=YOUNG.provider_id)
 GOING = claim("b", provider_id=OF_NODE_1, deleting=True)
 ELSEWHERE = claim("b", provider_id="test://elsewhere")
-REGISTERED = replace(node("node-1"), node_claim_uid="uid-b")
+REGISTERED = node("node-1", node_claim_uid="uid-b")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ REGISTERED = replace(node("node-1"), node_claim_uid="uid-b")
         ("empty provider IDs join nothing", [NAMELESS], [claim("a"), claim("b")], "node-1=- -=a -=b"),
         ("a node that took over the name of another is another machine",
          [YOUNG], [claim(provider_id="test://gone", node_name="node-1")], "node-1=- -=claim"),
-        ("the provider ID counts for more than the name", [YOUNG, replace(node("node-2"), provider_id="")],
+        ("the provider ID counts for more than the name", [YOUNG, node("node-2", provider_id="")],
          [claim(provider_id=OF_NODE_1, node_name="node-2")], "node-1=claim node-2=-"),
         ("of two NodeClaims of one node the first by name counts",
          [YOUNG], [claim("a", provider_id=OF_NODE_1), claim("b", provider_id=OF_NODE_1)], "node-1=a"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import cache
 from unittest.mock import patch
 
@@ -16,7 +15,6 @@ from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, Nod
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, TopologySpread
 from reconciler.model.quantity import CPU
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.solver import WorkBudget
@@ -24,7 +22,7 @@ from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, selects, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 from tests.unit.placement.worlds import place_in_mode
 
@@ -181,9 +179,9 @@ def test_the_fast_mode_needs_no_solver() -> None:
 
 
 def test_the_least_possible_knows_of_spread_over_zones_where_nodes_are_few() -> None:
-    web = LabelSelector((("app", "web"),))
+    web = selects()
     spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", web)
-    even = replace(shape("1", "1Gi", labels={"app": "web"}), topology_spread=(spread,))
+    even = shape("1", "1Gi", labels={"app": "web"}, topology_spread=(spread,))
     box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
 
     placement = placed(demand(count=2, pod_shape=even), types=(box,), pools=(node_pool(),))
@@ -193,8 +191,8 @@ def test_the_least_possible_knows_of_spread_over_zones_where_nodes_are_few() -> 
 
 def test_a_large_gap_may_be_out_of_reach() -> None:
     """The least possible price knows nothing of anti-affinity over zones, for which there are two nodes."""
-    web = LabelSelector((("app", "web"),))
-    apart = replace(shape("1", "1Gi", labels={"app": "web"}), pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, web),))
+    web = selects()
+    apart = shape("1", "1Gi", labels={"app": "web"}, pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, web),))
     box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
 
     placement = placed(demand(count=2, pod_shape=apart), types=(box,), pools=(node_pool(),))
@@ -206,9 +204,9 @@ def test_a_large_gap_may_be_out_of_reach() -> None:
 
 def test_the_least_possible_is_none_that_nodes_undercut_which_fill_up_evenly() -> None:
     """Spread over hosts allows one more than on the emptiest of them. All are new here, and the limit leaves four, so that each takes three."""
-    web = LabelSelector((("app", "web"),))
+    web = selects()
     spread = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", web)
-    even = replace(shape("500m", "1Gi", labels={"app": "web"}), topology_spread=(spread,))
+    even = shape("500m", "1Gi", labels={"app": "web"}, topology_spread=(spread,))
     box = instance_type("box", cpu="1900m", memory="8Gi", price=1.0)
 
     placement = placed(demand(count=12, pod_shape=even), types=(box,), pools=(node_pool(limits={"cpu": "8"}),))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.pods import PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Taint, Toleration
+from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.columns import ColumnGeneration, MasterSolution, Rows
@@ -24,7 +24,7 @@ from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.cache import Cache
 from reconciler.placement.place import solve
 from reconciler.placement.problem import Problem
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, selects, shape
 from tests.properties.brute_force import cheapest_way
 
 # From fractions of nodes to whole ones.
@@ -91,7 +91,7 @@ def box(cpu: str = "2") -> InstanceType:
 
 def spread(app: str, *, over: str, skew: int = 1, cpu: str = "1500m", zone: str = "") -> PodShape:
     """A pod of an app that is evenly among the pods of another one."""
-    constraint = TopologySpread(ZONE_LABEL, skew, "DoNotSchedule", LabelSelector((("app", over),)))
+    constraint = TopologySpread(ZONE_LABEL, skew, "DoNotSchedule", selects(over))
     plain = shape(cpu, "256Mi", labels={"app": app})
     return replace(plain, topology_spread=(constraint,), node_selector=((ZONE_LABEL, zone),) if zone else ())
 

@@ -31,8 +31,9 @@ from reconciler.model.nodes import (
 from reconciler.model.pods import DaemonSet, Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
+from tests.builders import one_of
 
 CASES = Path(__file__).resolve().parents[2] / "cases"
 NAMESPACE = "default"
@@ -118,8 +119,8 @@ def _type(kind: Mapping[str, Any]) -> InstanceType:
                 float(offering["price"]),
                 offering.get("available", True),
                 (
-                    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (offering["capacityType"],)),
-                    Requirement(ZONE_LABEL, Operator.IN, (zone,)),
+                    one_of(CAPACITY_TYPE_LABEL, offering["capacityType"]),
+                    one_of(ZONE_LABEL, zone),
                 ),
             )
             for offering in kind["offerings"]

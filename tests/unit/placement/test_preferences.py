@@ -15,13 +15,13 @@ from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.batches import KnownNeeds, batches_of, firmer_shapes
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, selects, shape
 from tests.unit.placement.worlds import World
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 TYPES = (instance_type("m-16x", cpu="16", memory="64Gi", zones=ZONES),)
-WEB = LabelSelector((("app", "web"),))
-DB = LabelSelector((("app", "db"),))
+WEB = selects()
+DB = selects("db")
 
 
 def spread(key: str = ZONE_LABEL, when: str = "ScheduleAnyway") -> TopologySpread:
@@ -29,7 +29,7 @@ def spread(key: str = ZONE_LABEL, when: str = "ScheduleAnyway") -> TopologySprea
 
 
 def web(**fields: object) -> PodShape:
-    return replace(shape("500m", "512Mi", labels={"app": "web"}), **fields)  # type: ignore[arg-type]
+    return shape("500m", "512Mi", labels={"app": "web"}, **fields)  # type: ignore[arg-type]
 
 
 def near(selector: LabelSelector, weight: int = 1, key: str = ZONE_LABEL) -> WeightedPodAffinityTerm:
@@ -65,7 +65,7 @@ def test_soft_spread_over_hosts_buys_no_node_for_each_pod() -> None:
 
 
 def test_what_cannot_be_met_is_given_up() -> None:
-    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),), node_selector=((ZONE_LABEL, "zone-b"),)))
+    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),), node_selector={ZONE_LABEL: "zone-b"}))
     assert by_zone(placed(wanted)) == {("zone-b",): 6}
 
 
@@ -119,10 +119,10 @@ def test_a_wish_that_nobody_meets_waives_no_rule() -> None:
 
 # The order in which pending pods of equal priority are placed: those first that have least choice of nodes.
 
-APART = replace(shape("300m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
-TOGETHER = replace(shape("200m"), pod_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
-OVER_ZONES = replace(shape("100m"), topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB),))
-OVER_HOSTS = replace(shape("1"), topology_spread=(TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", WEB),))
+APART = shape("300m", pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
+TOGETHER = shape("200m", pod_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
+OVER_ZONES = shape("100m", topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB),))
+OVER_HOSTS = shape("1", topology_spread=(TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", WEB),))
 ANYWHERE, LARGE = shape("1500m"), shape("2")
 """Those with less choice ask for less, so that by size alone they would come the other way round."""
 SHAPES = (LARGE, ANYWHERE, OVER_HOSTS, APART, TOGETHER, OVER_ZONES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.requirements import Requirements, Values, values_of
-from tests.builders import instance_type, node, node_pool, pod, shape
+from tests.builders import instance_type, node, node_pool, one_of, pod, shape
 
 VALUES = ("a", "b", "1", "5", "9", "-3", "x1")
 requirements = st.one_of(
@@ -87,7 +85,7 @@ def test_written_out_again_it_allows_the_same_values(written: list[Requirement],
     ],
 )
 def test_older_label_names_are_the_stable_ones_only_for_nodes_to_be_made(older: str, stable: str) -> None:
-    written = [Requirement(older, Operator.IN, ("v",))]
+    written = [one_of(older, "v")]
 
     assert [key for key, _ in Requirements.of(written).entries] == [stable]
     assert [key for key, _ in Requirements.of(written, stable=False).entries] == [older]
@@ -102,7 +100,7 @@ def test_the_larger_min_values_counts() -> None:
 
 # Pods that name a scheduler of their own: planned like all others, as Karpenter does it, and said.
 
-ELSEWHERE = replace(shape("1"), scheduler_name="volcano")
+ELSEWHERE = shape("1", scheduler_name="volcano")
 
 
 def planned(*pods: Pod, include_pending: bool = True) -> Placement:

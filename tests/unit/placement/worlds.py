@@ -27,14 +27,14 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import OccupiedBin, Placement, PlannedNode, words_of_holdings
 from reconciler.model.pods import DaemonSet, HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.problem import Problem
 from reconciler.stages import placement as stage
-from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
+from tests.builders import buffer_ref, instance_type, node, node_pool, one_of, pod, selects, shape
 from tests.properties.sampling import sampled_from
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -134,7 +134,7 @@ def catalogue(zones: Sequence[str]) -> tuple[InstanceType, ...]:
 @st.composite
 def shapes(draw: st.DrawFn) -> PodShape:
     app = draw(sampled_from(APPS))
-    selector = LabelSelector((("app", draw(sampled_from(APPS))),))
+    selector = selects(draw(sampled_from(APPS)))
     keys = sampled_from([ZONE_LABEL, HOSTNAME_LABEL])
     plain = shape(
         draw(sampled_from(["100m", "500m", "1", "1500m", "3"])),
@@ -155,9 +155,7 @@ def shapes(draw: st.DrawFn) -> PodShape:
         case "ports":
             return replace(plain, host_ports=(HostPort(draw(sampled_from([80, 443]))),))
         case "terms":
-            terms = tuple(
-                NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, (zone,)),)) for zone in ("zone-b", "zone-z")
-            )
+            terms = tuple(NodeSelectorTerm((one_of(ZONE_LABEL, zone),)) for zone in ("zone-b", "zone-z"))
             return replace(plain, required_node_terms=terms)
         case _:
             return plain
@@ -167,8 +165,8 @@ def shapes(draw: st.DrawFn) -> PodShape:
 def pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
     found = []
     for name in draw(sampled_from([("general",), ("general", "other"), ()])):
-        team = Requirement("team", Operator.IN, ("blue", "red"))
-        requirements = draw(sampled_from([(), (team,), (Requirement(ZONE_LABEL, Operator.IN, ZONES[:2]),)]))
+        team = one_of("team", "blue", "red")
+        requirements = draw(sampled_from([(), (team,), (one_of(ZONE_LABEL, *ZONES[:2]),)]))
         found.append(
             node_pool(
                 name,

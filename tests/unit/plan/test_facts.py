@@ -17,7 +17,6 @@ from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, NodeClaim
 from reconciler.model.placement import Holding
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.placement.nodes.existing import with_nominated
 from reconciler.plan.bins import Bin
@@ -25,18 +24,18 @@ from reconciler.plan.facts import Facts, hostname_findings, nominated_notes
 from reconciler.plan.objects.objects import Owner, prepared
 from reconciler.plan.outcomes import domain_counts, topology_keys
 from reconciler.plan.plan import make_plan
-from tests.builders import buffer_ref, demand, node, pod, shape
+from tests.builders import buffer_ref, demand, node, one_of, pod, selects, shape
 from tests.plans import planned
 from tests.unit.placement.worlds import with_hostname
 
 # Where chunks are by the labels that their spread and affinity go by, node by node.
 
 RACK = "example.com/rack"
-WEB = LabelSelector((("app", "web"),))
+WEB = selects()
 
 
 def spread(key: str) -> PodShape:
-    return replace(shape(), topology_spread=(TopologySpread(key, 1, "ScheduleAnyway", WEB),))
+    return shape(topology_spread=(TopologySpread(key, 1, "ScheduleAnyway", WEB),))
 
 
 def on(item: Bin | NodeClaimCreation, *, key: str = RACK) -> tuple[DomainCount, ...]:
@@ -50,8 +49,8 @@ def test_spread_and_every_sort_of_affinity_count_and_the_hostname_does_not() -> 
     term = PodAffinityTerm(ZONE_LABEL, WEB)
     shapes = (
         replace(spread(RACK), pod_affinity=(PodAffinityTerm("example.com/row", WEB),)),
-        replace(shape(), preferred_pod_anti_affinity=(WeightedPodAffinityTerm(1, term),)),
-        replace(shape(), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),)),
+        shape(preferred_pod_anti_affinity=(WeightedPodAffinityTerm(1, term),)),
+        shape(pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),)),
     )
     asked = Demand(buffer_ref(), tuple(ChunkGroup(item, 1) for item in shapes), 3)
     assert topology_keys((asked, replace(demand("plain")))) == {buffer_ref(): (RACK, "example.com/row", ZONE_LABEL)}
@@ -64,7 +63,7 @@ def test_a_node_has_its_label_or_none() -> None:
 
 
 def test_a_nodeclaim_on_its_way_may_leave_it_open() -> None:
-    claim = NodeClaim("claim-1", requirements=(Requirement(RACK, Operator.IN, ("r1", "r2")),))
+    claim = NodeClaim("claim-1", requirements=(one_of(RACK, "r1", "r2"),))
     chunks = (Holding(buffer_ref(), 0, 2),)
     assert on(Bin(None, claim, chunks)) == (DomainCount("claim-1", RACK, ("r1", "r2"), 2),)
     settled = replace(claim, labels=((RACK, "r2"),))
@@ -103,7 +102,7 @@ def test_each_hostname_of_several_nodes_is_a_finding() -> None:
 
 def notes(*nominated: str) -> tuple[str, ...]:
     """Of one pod for each node that was chosen; only node a is there."""
-    pods = tuple(replace(pod(f"web-{number}"), nominated_node=name) for number, name in enumerate(nominated))
+    pods = tuple(pod(f"web-{number}", nominated_node=name) for number, name in enumerate(nominated))
     return nominated_notes(with_nominated(ClusterView(nodes=(node("a"),), pods=pods)))
 
 

@@ -13,13 +13,12 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, ZONE_LABEL, Offering
 from reconciler.model.placement import Cause, OccupiedBin, PlannedNode, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins, creations
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.launching.caps import Cut
 from reconciler.plan.outcomes import Tallies, pending_outcome
-from tests.builders import buffer_ref, demand, instance_type, node, pod
+from tests.builders import buffer_ref, demand, instance_type, node, one_of, pod
 from tests.unit.plan.worlds import chunks, claim, occupied, planned, pool_node, together, waiting_pod, with_node
 
 HERE = ClusterView(nodes=(node("node-1"),), node_claims=(claim("on-its-way", node_name=None),))
@@ -104,12 +103,12 @@ def test_a_buffer_that_asks_for_nothing_provisions_nothing(item: Demand, reason:
 
 
 def test_a_dedicated_buffer_that_its_own_pods_fill_is_not_empty() -> None:
-    filled = replace(demand(count=0), filled=3)
+    filled = demand(count=0, filled=3)
     assert provisioning(outcome(filled)) == ("True", "FitsExistingCapacity", "its own pods fill all 3 chunks")
 
 
 def test_headroom_says_nothing_on_capacity_that_others_keep() -> None:
-    native = replace(demand(count=3), groups=(), fulfilment=Fulfilment.NATIVE, holds_nodes=False)
+    native = demand(count=3, groups=(), fulfilment=Fulfilment.NATIVE, holds_nodes=False)
     assert outcome(native).conditions == ()
 
 
@@ -192,8 +191,8 @@ def test_labels_that_leave_one_price_open_are_enough() -> None:
 
 def test_a_node_on_its_way_costs_the_cheapest_of_what_it_asks_for() -> None:
     asked = (
-        Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("m-8x", "m-4x")),
-        Requirement("karpenter.sh/capacity-type", Operator.IN, ("on-demand",)),
+        one_of(INSTANCE_TYPE_LABEL, "m-8x", "m-4x"),
+        one_of("karpenter.sh/capacity-type", "on-demand"),
     )
     (item,) = all_bins(ClusterView(node_claims=(claim(node_name=None, requirements=asked),)))
     assert Prices(CATALOG).of(item) == 0.2

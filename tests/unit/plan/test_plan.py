@@ -20,17 +20,7 @@ from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.plan import make_plan
 from tests.builders import demand, instance_type, node_pool
-from tests.unit.plan.worlds import (
-    HELD,
-    NOW,
-    OWNER,
-    chunks,
-    occupied,
-    planned,
-    together,
-    waiting_pod,
-    with_node,
-)
+from tests.unit.plan.worlds import HELD, NOW, OWNER, chunks, occupied, planned, together, waiting_pod, with_node
 
 POD = Demand(waiting_pod().demand, desired=1)
 

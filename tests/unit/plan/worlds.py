@@ -26,10 +26,10 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode, words_of_holdings
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.requirements import Requirement, Taint
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.objects.objects import Owner
-from tests.builders import buffer_ref, node, resources
+from tests.builders import buffer_ref, node, one_of, resources
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 APPLYSET = "applyset-test-v1"
@@ -137,7 +137,7 @@ def planned(
         capacity_types=("on-demand",),
         price=price,
         requests=requests or resources("3", "6Gi", pods="3"),
-        requirements=(Requirement(INSTANCE_TYPE_LABEL, Operator.IN, instance_types),),
+        requirements=(one_of(INSTANCE_TYPE_LABEL, *instance_types),),
         holdings=holdings or (chunks(),),
     )
 
@@ -211,7 +211,7 @@ def made(creation: NodeClaimCreation, now: datetime) -> NodeClaim:
         annotations=HELD | {HOLDS_ANNOTATION: words_of_holdings(node_wanted.holdings)},
         created=now,
         labels=dict(node_wanted.labels),
-        requirements=(*others, *(Requirement(key, Operator.IN, values) for key, values in sorted(pinned.items()))),
+        requirements=(*others, *(one_of(key, *values) for key, values in sorted(pinned.items()))),
     )
     return replace(on_its_way, requests=node_wanted.requests)
 

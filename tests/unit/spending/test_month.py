@@ -86,7 +86,7 @@ def test_costs_are_those_of_every_minute(start: datetime) -> None:
 
 
 def test_a_static_pool_costs_what_its_schedule_says() -> None:
-    pool = replace(node_pool("fixed"), replicas=2, annotations=(("headroom.dev/replicas-from", "shop/day"),))
+    pool = node_pool("fixed", replicas=2, annotations=(("headroom.dev/replicas-from", "shop/day"),))
     capacity, span = declared(pools=(pool,)), timedelta(hours=30)
     found = spending(basis(capacity, AUTUMN), span)
     ref = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "day")

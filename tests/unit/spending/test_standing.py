@@ -54,7 +54,7 @@ def test_a_buffer_costs_its_part_of_the_nodes_that_run_nothing_but_chunks() -> N
 
 
 def test_how_far_a_node_is() -> None:
-    gone = replace(node("d-going"), deleting=True)
+    gone = node("d-going", deleting=True)
     starting = replace(
         node("b-starting"), labels=node("b-starting", labels={"karpenter.sh/initialized": "false"}).labels
     )

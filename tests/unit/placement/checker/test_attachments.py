@@ -16,13 +16,13 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, pending, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, pending, pod, shape
 
 PENDING = PlacementOptions(include_pending=True)
-ON_TWO = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("two",)),))
-IN_B = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
+ON_TWO = NodeSelectorTerm(fields=(one_of("metadata.name", "two"),))
+IN_B = NodeSelectorTerm((one_of(ZONE_LABEL, "zone-b"),))
 CLAIM = VolumeClaim("shop", "data", "pv", bound=True, storage_class="gp3")
-WITH_DATA = replace(shape("100m"), volume_claims=("data",))
+WITH_DATA = shape("100m", volume_claims=("data",))
 WAITING = StorageClass("gp3", "ebs.csi.aws.com", waits=True)
 
 
@@ -84,8 +84,8 @@ def test_a_pod_where_its_volume_can_be(storage: Storage) -> None:
 @pytest.mark.parametrize(
     ("zones", "sentence"),
     [
-        (Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)), ""),
-        (Requirement(ZONE_LABEL, Operator.IN, ("zone-a", "zone-b")), "the volume of claim shop/data cannot be had there"),
+        (one_of(ZONE_LABEL, "zone-b"), ""),
+        (one_of(ZONE_LABEL, "zone-a", "zone-b"), "the volume of claim shop/data cannot be had there"),
         (Requirement(ZONE_LABEL, Operator.NOT_IN, ("zone-b",)), "the volume of claim shop/data cannot be had there"),
         (Requirement(ZONE_LABEL, Operator.NOT_IN, ("zone-a",)), ""),
     ],
@@ -105,14 +105,14 @@ def test_a_node_claim_whose_zone_is_not_decided(zones: Requirement, sentence: st
 
 
 def test_a_pod_with_resource_claims_is_nowhere() -> None:
-    claiming = replace(shape("100m"), claims_devices=True)
+    claiming = shape("100m", claims_devices=True)
     assert on_one(Storage(), pending("train", claiming)) == "one: its resource claims are not judged"
 
 
 RESERVED = (
-    Requirement(ZONE_LABEL, Operator.IN, ("zone-a",)),
-    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),
-    Requirement("example.com/reservation-id", Operator.IN, ("cr-1",)),
+    one_of(ZONE_LABEL, "zone-a"),
+    one_of(CAPACITY_TYPE_LABEL, "reserved"),
+    one_of("example.com/reservation-id", "cr-1"),
 )
 OFFERING = Offering("zone-a", "reserved", 0.0, True, RESERVED, reservation_capacity=2)
 COMING = NodeClaim("claim", ((NODEPOOL_LABEL, "general"),), requirements=RESERVED)

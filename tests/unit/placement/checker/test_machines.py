@@ -17,7 +17,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 
-NODE = replace(node("one", cpu="2"), provider_id="aws:///zone-a/i-1")
+NODE = node("one", cpu="2", provider_id="aws:///zone-a/i-1")
 CLAIM = NodeClaim(
     "claim",
     ((NODEPOOL_LABEL, "general"), (INSTANCE_TYPE_LABEL, "m-4x")),
@@ -68,7 +68,7 @@ def test_a_node_that_comes_up_is_told_by_its_node_claim() -> None:
     assert said(tainted, CLAIM, ("one", None)) == ("one: a taint is not tolerated",)
 
     device = Resources.of({"example.com/gpu": 1})
-    asked = demand(count=1, pod_shape=replace(shape("100m"), requests=shape("100m").requests + device))
+    asked = demand(count=1, pod_shape=shape("100m", requests=shape("100m").requests + device))
     promised = replace(CLAIM, allocatable=CLAIM.allocatable + device)
     held = Placement((OccupiedBin("one", None, (Holding(buffer_ref(), 0, 1),)),))
     for there, words in ((YOUNG, ()), (NODE, ("one: example.com/gpu is overcommitted (1 of 0)",))):
@@ -81,7 +81,7 @@ def test_a_node_that_comes_up_is_told_by_its_node_claim() -> None:
 TYPES = (instance_type("small", cpu="2"),)
 EMPTY = ClusterView()
 OWN = Taint("headroom.dev/reserved", "shop.train", "NoSchedule")
-TOLERANT = replace(shape(), tolerations=(Toleration("headroom.dev/reserved", "Exists"),))
+TOLERANT = shape(tolerations=(Toleration("headroom.dev/reserved", "Exists"),))
 OTHER = buffer_ref("other")
 
 
@@ -120,14 +120,14 @@ def test_finds_chunks_that_are_not_alone_on_nodes_of_their_own(
 
 
 def test_finds_chunks_that_do_not_tolerate_their_own_taint() -> None:
-    own = demand(count=1, pod_shape=replace(shape(), own_taint=OWN))
+    own = demand(count=1, pod_shape=shape(own_taint=OWN))
     assert any("a taint of its own is not tolerated" in item for item in found(reserved_placement(OWN), own))
 
 
 @pytest.mark.parametrize("booked", [False, True])
 @pytest.mark.parametrize("opens_nodes", [True, False])
 def test_finds_chunks_on_a_shared_node_booked_or_not(*, opens_nodes: bool, booked: bool) -> None:
-    own = replace(demand(count=1, pod_shape=replace(TOLERANT, own_taint=OWN)), opens_nodes=opens_nodes, booked=booked)
+    own = demand(count=1, pod_shape=replace(TOLERANT, own_taint=OWN), opens_nodes=opens_nodes, booked=booked)
     occupied = OccupiedBin("one", None, (Holding(buffer_ref(), 0, 1),))
     broken = found(Placement((occupied,)), own, view=ClusterView(nodes=(node("one"),)))
     assert any("was not made for them alone" in item for item in broken)

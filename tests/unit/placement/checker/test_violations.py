@@ -20,19 +20,18 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
-from reconciler.model.pods import DaemonSet, HostPort, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.pods import DaemonSet, HostPort, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, pod, shape, spread, term, web
 
 TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8", price=0.5, zones=("zone-a",)))
 VIEW = ClusterView(nodes=(node("one"), node("two", zone="zone-b")))
-APP = LabelSelector((("app", "web"),))
 
 
 def found(
@@ -46,10 +45,6 @@ def found(
 
 def on_node(name: str, count: int, group: int = 0) -> OccupiedBin:
     return OccupiedBin(name, None, (Holding(buffer_ref(), group, count),))
-
-
-def web(**rules: object) -> PodShape:
-    return replace(shape("100m", labels={"app": "web"}), **rules)  # type: ignore[arg-type]
 
 
 def test_finds_nothing_wrong_with_a_good_placement() -> None:
@@ -67,14 +62,14 @@ def test_finds_nothing_wrong_with_a_good_placement() -> None:
         ([("one", 1)], shape(node_selector={ZONE_LABEL: "zone-b"}), "labels are not those"),
         ([("nowhere", 1)], shape(), "no such bin"),
         ([("one", 2)], web(host_ports=(HostPort(80),)), "host ports [80] clash"),
-        ([("one", 2)], web(pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, APP),)), "anti-affinity by"),
+        ([("one", 2)], web(pod_anti_affinity=(term(HOSTNAME_LABEL),)), "anti-affinity by"),
         ([("one", 1)], shape(labels={"app": "other"}), ""),
         (
             [("one", 2)],
-            web(topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", APP),)),
+            web(topology_spread=(spread(ZONE_LABEL),)),
             "exceeds maxSkew 1",
         ),
-        ([("one", 1), ("two", 1)], web(pod_affinity=(PodAffinityTerm(HOSTNAME_LABEL, APP),)), "has no company"),
+        ([("one", 1), ("two", 1)], web(pod_affinity=(term(HOSTNAME_LABEL),)), "has no company"),
     ],
 )
 def test_finds_what_existing_nodes_do_not_take(
@@ -91,7 +86,7 @@ def test_finds_chunks_on_nodes_that_take_no_pods() -> None:
     for unfit in (
         node("one", ready=False),
         node("one", taints=[Taint("gpu", "", "NoSchedule")]),
-        replace(node("one"), unschedulable=True),
+        node("one", unschedulable=True),
     ):
         assert found(Placement((on_node("one", 1),)), demand(count=1), view=ClusterView(nodes=(unfit,)))
 
@@ -99,22 +94,22 @@ def test_finds_chunks_on_nodes_that_take_no_pods() -> None:
 def test_finds_chunks_that_must_fit_now_on_a_node_that_is_not_up_yet() -> None:
     young = replace(node("one"), labels=tuple(item for item in node("one").labels if item[0] != INITIALIZED_LABEL))
     claim = NodeClaim("claim", node_name="one")
-    asked, view = replace(demand(count=1), only_ready=True), ClusterView(nodes=(young,), node_claims=(claim,))
+    asked, view = demand(count=1, only_ready=True), ClusterView(nodes=(young,), node_claims=(claim,))
 
     assert any("is not up yet" in sentence for sentence in found(Placement((on_node("one", 1),)), asked, view=view))
 
 
 def test_finds_chunks_spread_over_a_label_that_their_node_does_not_have() -> None:
-    spread = web(topology_spread=(TopologySpread("rack", 1, "DoNotSchedule", APP),))
-    assert found(Placement((on_node("one", 1),)), demand(count=1, pod_shape=spread)) == (
+    even = web(topology_spread=(spread("rack"),))
+    assert found(Placement((on_node("one", 1),)), demand(count=1, pod_shape=even)) == (
         "spread over rack: one is without that label",
     )
 
 
 def test_finds_two_domains_begun_by_pods_that_keep_each_other_company() -> None:
     """Of pods that differ in what they request only, too: the second must go where the first is."""
-    together = (PodAffinityTerm(ZONE_LABEL, APP),)
-    small, large = web(pod_affinity=together), replace(web(pod_affinity=together), requests=shape("200m").requests)
+    together = (term(ZONE_LABEL),)
+    small, large = web(pod_affinity=together), web(pod_affinity=together, requests=shape("200m").requests)
     asked = Demand(buffer_ref(), (ChunkGroup(small, 1), ChunkGroup(large, 1)), 1)
 
     assert "has no company" in found(Placement((on_node("one", 1, 0), on_node("two", 1, 1))), asked)[0]
@@ -123,7 +118,7 @@ def test_finds_two_domains_begun_by_pods_that_keep_each_other_company() -> None:
 
 
 def test_finds_chunks_kept_off_by_pods_that_run() -> None:
-    guard = replace(shape("100m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, APP),))
+    guard = shape("100m", pod_anti_affinity=(term(HOSTNAME_LABEL),))
     view = replace(VIEW, pods=(pod("guard", node="one", pod_shape=guard),))
 
     assert found(Placement((on_node("one", 1),)), demand(count=1, pod_shape=web()), view=view)
@@ -134,7 +129,7 @@ def test_finds_miscounted_demands() -> None:
 
 
 def test_finds_demands_placed_in_part_that_are_all_or_nothing() -> None:
-    whole = replace(demand(count=9), whole=True)
+    whole = demand(count=9, whole=True)
     placement = place(Problem(VIEW, (), TYPES, (demand(count=9),)))
 
     assert any("placed in part" in sentence for sentence in found(placement, whole))
@@ -147,7 +142,7 @@ def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
 
 def test_finds_a_chunk_that_another_one_may_come_too_near() -> None:
     """Where the other's zone is not decided it may come to be the same."""
-    apart = web(pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, APP),))
+    apart = web(pod_anti_affinity=(term(ZONE_LABEL),))
     decided = planned(lambda item: replace(item, zones=("zone-a",))).planned
     open_still = planned(lambda item: item).planned
     asked = demand(count=2, pod_shape=apart)
@@ -190,7 +185,7 @@ def test_finds_new_nodes_of_offerings_that_are_backed_off_from() -> None:
 )
 def test_finds_what_planned_nodes_cannot_be(change: Callable[[PlannedNode], PlannedNode], words: str) -> None:
     placement = planned(change)
-    pools = (node_pool(), replace(node_pool("other"), replicas=1))
+    pools = (node_pool(), node_pool("other", replicas=1))
 
     sentences = violations(Problem(ClusterView(), pools, TYPES, (demand(count=1),)), placement)
 
@@ -229,10 +224,10 @@ def test_overlays_count_for_prices_and_capacity() -> None:
 
 
 SMALL, BIG = (demand(count=1, pod_shape=shape("100m")),), (demand(count=1, pod_shape=shape("3")),)
-IN_A = Requirement(ZONE_LABEL, Operator.IN, ("zone-a",))
+IN_A = one_of(ZONE_LABEL, "zone-a")
 TWO_TYPES = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 3)
 TWO_FAMILIES = Requirement("example.com/family", Operator.IN, ("m", "c"), 2)
-AGENT = DaemonSet("system", "agent", replace(shape("100m", namespace="system"), host_ports=(HostPort(80),)))
+AGENT = DaemonSet("system", "agent", shape("100m", namespace="system", host_ports=(HostPort(80),)))
 SERVING = (demand(count=1, pod_shape=web(host_ports=(HostPort(80),))),)
 
 
@@ -245,8 +240,8 @@ SERVING = (demand(count=1, pod_shape=web(host_ports=(HostPort(80),))),)
         (ClusterView(), node_pool(requirements=[TWO_FAMILIES]), SMALL, "minValues of example.com/family is 2, 0 are left"),
         (ClusterView(), node_pool(taints=[Taint("gpu", "", "NoSchedule")]), SMALL, "a taint is not tolerated"),
         (ClusterView(), replace(node_pool(), limits=(("nodes", 0),)), SMALL, "nodes exceeds its limit of 0"),
-        (ClusterView(), replace(node_pool(), ready=False), SMALL, "NodePool general cannot be used"),
-        (ClusterView(), replace(node_pool(), deleting=True), SMALL, "NodePool general cannot be used"),
+        (ClusterView(), node_pool(ready=False), SMALL, "NodePool general cannot be used"),
+        (ClusterView(), node_pool(deleting=True), SMALL, "NodePool general cannot be used"),
         (ClusterView(), node_pool(), BIG, "cpu is overcommitted"),
         (ClusterView(), node_pool(), (demand(count=1, pod_shape=shape(node_selector={"team": "red"})),), "labels are not those"),
         (ClusterView(), node_pool(), (demand(count=1, pod_shape=shape(node_selector={ZONE_LABEL: "zone-a"})),), "labels are not those"),
@@ -274,7 +269,7 @@ def test_finds_types_that_are_listed_twice_or_not_at_all() -> None:
 
 def claim(**fields: object) -> NodeClaim:
     """One that may be a small node in zone-a or zone-b."""
-    asked = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("small",)),)
+    asked = (one_of(INSTANCE_TYPE_LABEL, "small"),)
     plain = NodeClaim("claim", ((NODEPOOL_LABEL, "general"),), requirements=asked, requests=shape("1").requests)
     return replace(plain, **fields)  # type: ignore[arg-type]
 
@@ -295,12 +290,12 @@ def claim(**fields: object) -> NodeClaim:
         ),
         (
             claim(),
-            web(topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", APP),)),
+            web(topology_spread=(spread(ZONE_LABEL),)),
             "spread over topology.kubernetes.io/zone: a node that counts is not decided",
         ),
         (
             claim(),
-            web(pod_affinity=(PodAffinityTerm(ZONE_LABEL, APP),)),
+            web(pod_affinity=(term(ZONE_LABEL),)),
             "affinity by topology.kubernetes.io/zone has no company",
         ),
     ],
@@ -316,17 +311,17 @@ def test_finds_what_a_node_claim_on_its_way_does_not_take(there: NodeClaim, pod_
 
 def test_zones_that_a_node_claim_may_come_up_in_are_spread_over() -> None:
     """Two in zone-a and none in zone-b, which is there as soon as the NodeClaim comes up in it."""
-    spread = web(topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", APP),))
+    even = web(topology_spread=(spread(ZONE_LABEL),))
     view = ClusterView(nodes=(node("one"),), node_claims=(claim(),))
-    assert found(Placement((on_node("one", 2),)), demand(count=2, pod_shape=spread), view=view)
-    in_a = replace(spread, node_selector=((ZONE_LABEL, "zone-a"),))
+    assert found(Placement((on_node("one", 2),)), demand(count=2, pod_shape=even), view=view)
+    in_a = replace(even, node_selector=((ZONE_LABEL, "zone-a"),))
     assert found(Placement((on_node("one", 2),)), demand(count=2, pod_shape=in_a), view=view) == ()
 
 
 def test_a_node_claim_has_what_overlays_add_to_its_type() -> None:
     gpus = Resources.of({"example.com/gpu": 4})
     overlays = (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "gpus"), capacity=gpus),)
-    asked = demand(count=1, pod_shape=replace(shape(), requests=shape().requests + gpus))
+    asked = demand(count=1, pod_shape=shape(requests=shape().requests + gpus))
     view = ClusterView(node_claims=(claim(),))
     overlaid = Problem(view, (node_pool(),), TYPES, (asked,), overlays)
     placement = place(overlaid)
@@ -337,7 +332,7 @@ def test_a_node_claim_has_what_overlays_add_to_its_type() -> None:
 
 def test_a_launched_claim_uses_up_limits_as_what_it_is() -> None:
     """Whatever else it might have become."""
-    types = Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("small", "large"))
+    types = one_of(INSTANCE_TYPE_LABEL, "small", "large")
     launched = claim(labels=((NODEPOOL_LABEL, "general"), (INSTANCE_TYPE_LABEL, "small")), requirements=(types,))
     pool = node_pool(limits={"cpu": "4"})
     placement = planned(lambda item: item)
@@ -348,13 +343,13 @@ def test_a_launched_claim_uses_up_limits_as_what_it_is() -> None:
 
 def test_pods_that_wait_are_bound_before_any_chunk_comes() -> None:
     """A KeepMinimum chunk counts against other chunks only, so that it may come to where a pod's spread has no more room."""
-    apart = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", APP)
+    apart = spread(HOSTNAME_LABEL)
     view = ClusterView(
         nodes=tuple(node(name) for name in ("a", "b", "c")),
         pods=tuple(pod(f"web-{number}", node=name, pod_shape=web()) for number, name in enumerate(("a", "a", "c"))),
     )
-    other = replace(web(), labels=(("app", "api"),), topology_spread=(apart,))
-    chunk = replace(demand(count=1, pod_shape=web(topology_spread=(apart,))), recreation=Recreation.KEEP_MINIMUM)
+    other = web(labels={"app": "api"}, topology_spread=(apart,))
+    chunk = demand(count=1, pod_shape=web(topology_spread=(apart,)), recreation=Recreation.KEEP_MINIMUM)
     waiting = Demand(ObjectRef("", "Pod", "shop", "api"), (ChunkGroup(other, 1),), 1, opens_nodes=False)
     pods_first = (Holding(chunk.ref, 0, 1), Holding(waiting.ref, 0, 1))
 

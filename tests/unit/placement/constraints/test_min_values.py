@@ -21,14 +21,14 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import Problem
-from tests.builders import demand, instance_type, node_pool, shape
+from tests.builders import demand, instance_type, node_pool, one_of, shape
 from tests.unit.placement.worlds import World, apart
 
 SIZES = tuple(
     instance_type(f"m{cpus:02}", cpu=str(cpus), memory=f"{4 * cpus}Gi", price=cpus / 20) for cpus in (2, 4, 8, 16)
 )
 TWO_TYPES = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 2)
-RESERVED_OR_NOT = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved", "on-demand"))
+RESERVED_OR_NOT = one_of(CAPACITY_TYPE_LABEL, "reserved", "on-demand")
 NEARLY_TWO = shape("1500m", "1Gi")
 
 
@@ -159,9 +159,9 @@ def test_zones_are_chosen_so_that_there_are_enough_types() -> None:
 
 def with_reserved(kind: InstanceType, count: int) -> InstanceType:
     asked = (
-        Requirement(ZONE_LABEL, Operator.IN, ("zone-a",)),
-        Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),
-        Requirement("example.com/reservation-id", Operator.IN, (f"cr-{kind.name}",)),
+        one_of(ZONE_LABEL, "zone-a"),
+        one_of(CAPACITY_TYPE_LABEL, "reserved"),
+        one_of("example.com/reservation-id", f"cr-{kind.name}"),
     )
     offering = Offering("zone-a", "reserved", 0.0, True, asked, reservation_capacity=count)
     return replace(kind, offerings=(*kind.offerings, offering))

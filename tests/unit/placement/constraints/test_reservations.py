@@ -19,9 +19,9 @@ from reconciler.model.nodes import (
     Offering,
 )
 from reconciler.model.placement import Placement
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.requirements import Requirement
 from reconciler.model.view import ClusterView
-from tests.builders import demand, instance_type, node_pool, shape
+from tests.builders import demand, instance_type, node_pool, one_of, shape
 from tests.unit.placement.worlds import World
 
 ID = "karpenter.k8s.aws/capacity-reservation-id"
@@ -32,7 +32,7 @@ EMPTY = ClusterView()
 
 def labelled(**labels: str) -> tuple[Requirement, ...]:
     names = {"zone": ZONE_LABEL, "kind": CAPACITY_TYPE_LABEL, "reservation": ID}
-    return tuple(Requirement(names[key], Operator.IN, (value,)) for key, value in labels.items())
+    return tuple(one_of(names[key], value) for key, value in labels.items())
 
 
 def reserved(count: int | None, name: str = "cr-1", zone: str = "zone-b", price: float = 0.0) -> Offering:
@@ -125,7 +125,7 @@ def test_a_claim_on_its_way_has_its_share() -> None:
         labels=((NODEPOOL_LABEL, "general"),),
         requirements=(
             *labelled(kind="reserved", reservation="cr-1"),
-            Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("m-4x",)),
+            one_of(INSTANCE_TYPE_LABEL, "m-4x"),
         ),
     )
     kind, two = with_reserved(reserved(1)), demand(count=2, pod_shape=shape("3500m", "15Gi"))
@@ -151,7 +151,7 @@ def test_of_two_that_tell_of_a_reservation_the_one_with_less_is_believed(told: O
 def test_chunks_without_rules_take_turns_at_what_a_limit_leaves_of_the_heaviest_pool() -> None:
     """The heavy pool may make one node, and has a reservation in zone-b only: it is left to the chunk that can go there."""
     bound_to_a = shape("3", "1Gi", node_selector={ZONE_LABEL: "zone-a"})
-    on_demand = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",))
+    on_demand = one_of(CAPACITY_TYPE_LABEL, "on-demand")
     pools = (node_pool("heavy", weight=10, limits={"nodes": "1"}), node_pool("light", requirements=(on_demand,)))
 
     placement = placed(
@@ -173,13 +173,13 @@ def test_a_claim_on_its_way_may_become_what_only_one_place_tells_to_be_used_up()
         "general-1",
         labels=((NODEPOOL_LABEL, "general"),),
         requirements=(
-            Requirement(INSTANCE_TYPE_LABEL, Operator.IN, (PLAIN.name,)),
-            Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),
+            one_of(INSTANCE_TYPE_LABEL, PLAIN.name),
+            one_of(ZONE_LABEL, "zone-b"),
         ),
         requests=PLAIN.capacity,
     )
     on_demand = replace(ONE_EACH, node_selector=((CAPACITY_TYPE_LABEL, "on-demand"),))
-    waiting = replace(demand(count=1, pod_shape=on_demand), opens_nodes=False)
+    waiting = demand(count=1, pod_shape=on_demand, opens_nodes=False)
     view = ClusterView(node_claims=(claim,))
 
     assert not placed(with_reserved(reserved(0)), waiting, view=view).unplaced

@@ -12,9 +12,9 @@ from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Node, NodePool
 from reconciler.model.placement import Placement
-from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.batches import Batch
 from reconciler.placement.checker.violations import violations
@@ -22,16 +22,11 @@ from reconciler.placement.constraints.node_rules import NodeReadiness
 from reconciler.placement.loops import kernel
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, pod, shape, spread, term, web
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 from tests.unit.placement.worlds import World, placed_with
 
-WEB = LabelSelector((("app", "web"),))
 DEDICATED = Taint("dedicated", "batch", "NoSchedule")
-
-
-def web(**fields: object) -> PodShape:
-    return replace(shape("100m", labels={"app": "web"}), **fields)  # type: ignore[arg-type]
 
 
 def placed(
@@ -53,25 +48,23 @@ def on(placement: Placement) -> dict[str | None, int]:
 @pytest.mark.parametrize(("policy", "count"), [("Honor", 3), ("Ignore", 1)])
 def test_spread_looks_at_nodes_that_affinity_admits_or_at_all(policy: str, count: int) -> None:
     """Ignored, the empty zone-b, where the pods may not go, is the emptiest: one in zone-a is all that it allows."""
-    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB, node_affinity_policy=policy)
+    even = spread(ZONE_LABEL, node_affinity_policy=policy)
     nodes = (node("a", zone="zone-a"), node("b", zone="zone-b"))
-    wanted = demand(count=3, pod_shape=web(topology_spread=(spread,), node_selector=((ZONE_LABEL, "zone-a"),)))
+    wanted = demand(count=3, pod_shape=web(topology_spread=(even,), node_selector={ZONE_LABEL: "zone-a"}))
     assert on(placed(wanted, nodes=nodes)) == {"a": count}
 
 
 @pytest.mark.parametrize(("policy", "count"), [("Honor", 3), ("Ignore", 1)])
 def test_spread_looks_past_nodes_with_taints_or_not(policy: str, count: int) -> None:
-    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB, node_taints_policy=policy)
+    even = spread(ZONE_LABEL, node_taints_policy=policy)
     nodes = (node("a", zone="zone-a"), node("b", zone="zone-b", taints=(DEDICATED,)))
-    wanted = demand(count=3, pod_shape=web(topology_spread=(spread,)))
+    wanted = demand(count=3, pod_shape=web(topology_spread=(even,)))
     assert on(placed(wanted, nodes=nodes)) == {"a": count}
 
 
 def test_mismatch_label_keys_keep_apart_from_other_owners_only() -> None:
-    apart = PodAffinityTerm(HOSTNAME_LABEL, WEB, mismatch_label_keys=("team",))
-    red, blue = (
-        replace(web(pod_anti_affinity=(apart,)), labels=(("app", "web"), ("team", team))) for team in ("red", "blue")
-    )
+    apart = term(HOSTNAME_LABEL, mismatch_label_keys=("team",))
+    red, blue = (web(pod_anti_affinity=(apart,), labels={"app": "web", "team": team}) for team in ("red", "blue"))
     there = pod("blue-0", node="a", pod_shape=blue)
     wanted = demand(count=2, pod_shape=red)
     assert on(placed(wanted, nodes=(node("a"), node("b")), pods=(there,))) == {"b": 2}
@@ -108,13 +101,13 @@ def test_a_host_port_clashes_by_address_and_protocol() -> None:
 
 def test_spread_over_some_nodes_is_not_at_liberty_to_come_after_spread_over_all() -> None:
     """Both bring the same constraint, one for nodes of its team only: neither may rely on the other's chunks coming later."""
-    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB)
-    red = web(topology_spread=(spread,), node_selector=(("team", "red"),))
+    even = spread(ZONE_LABEL)
+    red = web(topology_spread=(even,), node_selector={"team": "red"})
     demands = (
         demand("first", count=3, pod_shape=red),
-        replace(demand("second", count=1, pod_shape=web(topology_spread=(spread,))), opens_nodes=False),
+        demand("second", count=1, pod_shape=web(topology_spread=(even,)), opens_nodes=False),
     )
-    pool = node_pool("general", requirements=(Requirement("team", Operator.IN, ("red", "blue")),))
+    pool = node_pool("general", requirements=(one_of("team", "red", "blue"),))
     types = (instance_type("small", zones=("zone-a", "zone-b", "zone-c")),)
     runs = pod("web-1", node="a", pod_shape=web())
 
@@ -183,11 +176,11 @@ def test_limits_that_are_near_are_kept_whichever_loops_find_the_placement(limits
 
 def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
     """What was undone left its mark on the row where the loops make the next node of a pool without limits."""
-    kept_apart = (PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((("app", "db"),))),)
-    database = replace(shape("6", "1Gi", labels={"app": "db"}), pod_anti_affinity=kept_apart)
+    kept_apart = (term(HOSTNAME_LABEL, "db"),)
+    database = shape("6", "1Gi", labels={"app": "db"}, pod_anti_affinity=kept_apart)
     small = shape("500m", "1Gi", node_selector={INSTANCE_TYPE_LABEL: "small"})
     in_vain = [ChunkGroup(item, 1) for item in (database, small, shape("1000", "1Gi"))]
-    demands = (replace(demand("a"), groups=tuple(in_vain), whole=True), demand("b", pod_shape=database, count=1))
+    demands = (demand("a", groups=tuple(in_vain), whole=True), demand("b", pod_shape=database, count=1))
     pools = (node_pool("free"), node_pool("limited", limits={"cpu": "4"}))
     types = (instance_type("small", cpu="2", price=0.1), instance_type("large", cpu="8", price=0.4))
     placement = placed_with(kernel.plain(), World(ClusterView(), pools, types, demands))
@@ -196,8 +189,8 @@ def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
 
 
 def test_terms_are_alternatives_and_name_nodes_too() -> None:
-    by_zone = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
-    by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("a",)),))
+    by_zone = NodeSelectorTerm((one_of(ZONE_LABEL, "zone-b"),))
+    by_name = NodeSelectorTerm(fields=(one_of("metadata.name", "a"),))
     nodes = (node("a", cpu="200m"), node("b", cpu="200m", zone="zone-b"), node("c", cpu="200m"))
     wanted = demand(count=6, pod_shape=web(required_node_terms=(by_zone, by_name)))
     assert on(placed(wanted, nodes=nodes)) == {"a": 2, "b": 2}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.placement import Placement
-from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape
+from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, pod, shape, spread, term, web
 from tests.unit.placement.worlds import World
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -24,15 +23,6 @@ TYPES = (
     instance_type("small", cpu="2", price=0.1, zones=ZONES, capacity_types=("on-demand", "spot")),
     instance_type("large", cpu="8", price=0.36, zones=ZONES, capacity_types=("on-demand", "spot")),
 )
-WEB = LabelSelector((("app", "web"),))
-
-
-def web(cpu: str = "100m", **rules: object) -> PodShape:
-    return replace(shape(cpu, "64Mi", labels={"app": "web"}), **rules)  # type: ignore[arg-type]
-
-
-def spread(key: str, max_skew: int = 1, **others: object) -> tuple[TopologySpread, ...]:
-    return (replace(TopologySpread(key, max_skew, "DoNotSchedule", WEB), **others),)  # type: ignore[arg-type]
 
 
 def placed(view: ClusterView, *demands: Demand) -> Placement:
@@ -50,16 +40,16 @@ def by_zone(placement: Placement, view: ClusterView = ClusterView()) -> dict[str
 
 
 def test_a_pod_on_its_way_out_counts_no_more() -> None:
-    going = replace(pod("a", node="one", pod_shape=web()), deleting=True)
+    going = pod("a", node="one", pod_shape=web(), deleting=True)
     view = ClusterView(nodes=(node("one"),), pods=(going,))
 
-    assert by_zone(placed(view, demand(count=1, pod_shape=web(topology_spread=spread(ZONE_LABEL)))), view) == {
+    assert by_zone(placed(view, demand(count=1, pod_shape=web(topology_spread=(spread(ZONE_LABEL),)))), view) == {
         "zone-a": 1
     }
 
 
 def test_spreads_over_capacity_types_and_zones_together() -> None:
-    both = (*spread(ZONE_LABEL), *spread(CAPACITY_TYPE_LABEL))
+    both = (spread(ZONE_LABEL), spread(CAPACITY_TYPE_LABEL))
 
     placement = placed(ClusterView(), demand(count=6, pod_shape=web(topology_spread=both)))
 
@@ -80,7 +70,7 @@ def test_spreads_over_capacity_types_and_zones_together() -> None:
 def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
     constraint = spread(ZONE_LABEL, min_domains=4)
 
-    placement = placed(ClusterView(), demand(count=5, pod_shape=web(topology_spread=constraint)))
+    placement = placed(ClusterView(), demand(count=5, pod_shape=web(topology_spread=(constraint,))))
 
     assert by_zone(placement) == {"zone-a": 1, "zone-b": 1, "zone-c": 1}
     assert placement.unplaced[0].count == 2
@@ -93,7 +83,7 @@ def test_min_domains_of_hosts_count_the_nodes_that_are_there() -> None:
     constraint = spread(HOSTNAME_LABEL, min_domains=2)
     view = ClusterView(nodes=(node("one"),))
 
-    placement = placed(view, replace(demand(count=2, pod_shape=web(topology_spread=constraint)), opens_nodes=False))
+    placement = placed(view, demand(count=2, pod_shape=web(topology_spread=(constraint,)), opens_nodes=False))
 
     assert placement.unplaced[0].reasons[0].example == (
         "one: ruled out by spread over kubernetes.io/hostname (maxSkew 1; minDomains 2, 1 node is there)"
@@ -102,8 +92,8 @@ def test_min_domains_of_hosts_count_the_nodes_that_are_there() -> None:
 
 def test_a_revision_of_its_own_is_spread_by_itself() -> None:
     def labelled(revision: str) -> PodShape:
-        labels = (("app", "web"), ("revision", revision))
-        return web(labels=labels, topology_spread=spread(ZONE_LABEL, match_label_keys=("revision",)))
+        labels = {"app": "web", "revision": revision}
+        return web(labels=labels, topology_spread=(spread(ZONE_LABEL, match_label_keys=("revision",)),))
 
     view = ClusterView(nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=labelled("1")),))
 
@@ -113,13 +103,13 @@ def test_a_revision_of_its_own_is_spread_by_itself() -> None:
 def test_hosts_that_are_there_fill_evenly() -> None:
     view = ClusterView(nodes=(node("one"), node("two")))
 
-    placement = placed(view, demand(count=6, pod_shape=web(topology_spread=spread(HOSTNAME_LABEL))))
+    placement = placed(view, demand(count=6, pod_shape=web(topology_spread=(spread(HOSTNAME_LABEL),))))
 
     assert [item.holdings[0].count for item in placement.occupied] == [3, 3]
 
 
 def test_company_may_be_placed_later_in_order() -> None:
-    near = replace(shape("100m"), pod_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
+    near = shape("100m", pod_affinity=(term(ZONE_LABEL),))
 
     placement = placed(ClusterView(), demand("a", count=2, pod_shape=near), demand("b", count=1, pod_shape=web()))
 
@@ -129,10 +119,10 @@ def test_company_may_be_placed_later_in_order() -> None:
 
 def test_whom_a_chunk_wants_near_is_told_in_order() -> None:
     """The first of them, whatever order the terms are in and however this process hashes strings."""
-    terms = tuple(PodAffinityTerm(ZONE_LABEL, LabelSelector((("app", name),))) for name in "gbfdace")
+    terms = tuple(term(ZONE_LABEL, name) for name in "gbfdace")
     view = ClusterView(nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=web()),))
 
-    placement = placed(view, demand(count=1, pod_shape=replace(shape("100m"), pod_affinity=terms)))
+    placement = placed(view, demand(count=1, pod_shape=shape("100m", pod_affinity=terms)))
 
     told = [reason.example for item in placement.unplaced for reason in item.reasons]
     assert told
@@ -141,30 +131,30 @@ def test_whom_a_chunk_wants_near_is_told_in_order() -> None:
 
 
 def test_other_namespaces_are_looked_into_only_when_asked() -> None:
-    def away(term: PodAffinityTerm) -> PodShape:
-        return replace(shape("100m"), pod_anti_affinity=(term,))
+    def away(asked: PodAffinityTerm) -> PodShape:
+        return shape("100m", pod_anti_affinity=(asked,))
 
-    elsewhere = replace(web(), namespace="store")
+    elsewhere = web(namespace="store")
     view = ClusterView(
         nodes=(node("one"),),
         pods=(pod("a", namespace="store", node="one", pod_shape=elsewhere),),
         namespaces={"store": {"team": "red"}, "shop": {}},
     )
-    red = LabelSelector((), (Requirement("team", Operator.IN, ("red",)),))
+    red = LabelSelector((), (one_of("team", "red"),))
 
-    assert len(placed(view, demand(count=1, pod_shape=away(PodAffinityTerm(HOSTNAME_LABEL, WEB)))).planned) == 0
-    for term in (
-        PodAffinityTerm(HOSTNAME_LABEL, WEB, ("store",)),
-        PodAffinityTerm(HOSTNAME_LABEL, WEB, (), LabelSelector()),
-        PodAffinityTerm(HOSTNAME_LABEL, WEB, (), red),
+    assert len(placed(view, demand(count=1, pod_shape=away(term(HOSTNAME_LABEL)))).planned) == 0
+    for asked in (
+        term(HOSTNAME_LABEL, namespaces=("store",)),
+        term(HOSTNAME_LABEL, namespace_selector=LabelSelector()),
+        term(HOSTNAME_LABEL, namespace_selector=red),
     ):
-        assert len(placed(view, demand(count=1, pod_shape=away(term))).planned) == 1
+        assert len(placed(view, demand(count=1, pod_shape=away(asked))).planned) == 1
 
 
 def test_the_very_pods_that_run_do_not_keep_a_keep_minimum_buffer_off() -> None:
-    alone = web(pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
+    alone = web(pod_anti_affinity=(term(HOSTNAME_LABEL),))
     view = ClusterView(nodes=(node("one"), node("two")), pods=(pod("a", node="one", pod_shape=alone),))
-    minimum = replace(demand(count=2, pod_shape=alone), recreation=Recreation.KEEP_MINIMUM)
+    minimum = demand(count=2, pod_shape=alone, recreation=Recreation.KEEP_MINIMUM)
 
     assert [item.node for item in placed(view, minimum).occupied] == ["one", "two"]
 
@@ -183,7 +173,7 @@ def test_a_host_port_is_given_once_a_node() -> None:
 
 def test_a_node_that_others_bring_may_not_unbalance_a_spread() -> None:
     """The first fits on the zone that is there, but the second brings a zone where the first has nothing."""
-    first = replace(demand("a", count=2, pod_shape=web(topology_spread=spread(ZONE_LABEL))), opens_nodes=False)
+    first = demand("a", count=2, pod_shape=web(topology_spread=(spread(ZONE_LABEL),)), opens_nodes=False)
     second = demand("b", count=1, pod_shape=shape("100m", node_selector={ZONE_LABEL: "zone-b"}))
     view = ClusterView(nodes=(node("one"),))
 
@@ -196,9 +186,9 @@ def test_a_node_that_others_bring_may_not_unbalance_a_spread() -> None:
 def test_chunks_without_the_rule_on_both_sides_of_it_leave_nobody_out() -> None:
     # Two in zone a come first, so that the three that spread go to b, b and c; then c gets four more. Bound in that order
     # kube-scheduler takes all of them, though neither all together nor the three alone are within maxSkew.
-    before = demand("before", count=2, pod_shape=web(node_selector=((ZONE_LABEL, "zone-a"),)), priority=2)
-    evenly = demand("evenly", count=3, pod_shape=web(topology_spread=spread(ZONE_LABEL)), priority=1)
-    after = demand("after", count=4, pod_shape=web(node_selector=((ZONE_LABEL, "zone-c"),)))
+    before = demand("before", count=2, pod_shape=web(node_selector={ZONE_LABEL: "zone-a"}), priority=2)
+    evenly = demand("evenly", count=3, pod_shape=web(topology_spread=(spread(ZONE_LABEL),)), priority=1)
+    after = demand("after", count=4, pod_shape=web(node_selector={ZONE_LABEL: "zone-c"}))
 
     placement = placed(ClusterView(), before, evenly, after)
 
@@ -208,8 +198,8 @@ def test_chunks_without_the_rule_on_both_sides_of_it_leave_nobody_out() -> None:
 
 def test_no_order_of_binding_excuses_chunks_of_a_rule_in_one_zone() -> None:
     view = ClusterView(nodes=(node("one"), node("two", zone="zone-b")))
-    freely = demand(count=2, pod_shape=web(node_selector=((ZONE_LABEL, "zone-a"),)))
-    evenly = demand(count=2, pod_shape=web(topology_spread=spread(ZONE_LABEL)))
+    freely = demand(count=2, pod_shape=web(node_selector={ZONE_LABEL: "zone-a"}))
+    evenly = demand(count=2, pod_shape=web(topology_spread=(spread(ZONE_LABEL),)))
     pools = (node_pool(),)
     together = place(Problem(view, pools, TYPES, (freely,)))
 

@@ -13,11 +13,11 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, pod, shape, spread, web
 from tests.unit.placement.worlds import World, carried_out, placed_with
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -25,16 +25,10 @@ TYPES = (
     instance_type("small", cpu="2", price=0.1, zones=ZONES, capacity_types=("on-demand", "spot")),
     instance_type("large", cpu="8", price=0.36, zones=ZONES, capacity_types=("on-demand", "spot")),
 )
-WEB = LabelSelector((("app", "web"),))
 
 
-def over(key: str, max_skew: int = 1, min_domains: int | None = None) -> TopologySpread:
-    return TopologySpread(key, max_skew, "DoNotSchedule", WEB, min_domains=min_domains)
-
-
-def web(cpu: str, *constraints: TopologySpread, **selector: str) -> PodShape:
-    plain = shape(cpu, "64Mi", labels={"app": "web"}, node_selector=selector)
-    return replace(plain, topology_spread=constraints)
+def web_pod(cpu: str, *constraints: TopologySpread, **selector: str) -> PodShape:
+    return web(cpu, node_selector=selector, topology_spread=constraints)
 
 
 def world(*demands: Demand, view: ClusterView = ClusterView(), pools: Sequence[NodePool]) -> World:  # noqa: B008 - immutable
@@ -66,7 +60,7 @@ def limited(nodes: int, name: str = "general", **others: object) -> NodePool:
 @pytest.mark.parametrize("loops", [kernel.plain(), kernel.compiled()])
 def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: Kernel) -> None:
     """A node yet to come would be the emptiest; where none can come, those that are planned are."""
-    asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(3)])
+    asked = world(demand(count=8, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL))), pools=[limited(3)])
 
     first = placed_with(loops, asked)
 
@@ -76,14 +70,14 @@ def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: 
 
 
 def test_nodes_hold_no_more_than_max_skew_while_another_can_be_made() -> None:
-    asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(8)])
+    asked = world(demand(count=8, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL))), pools=[limited(8)])
 
     assert held(asked.placed_rightly()) == [1] * 8
 
 
 def test_too_few_nodes_for_min_domains_hold_max_skew_each() -> None:
-    constraint = over(HOSTNAME_LABEL, min_domains=4)
-    first = world(demand(count=8, pod_shape=web("500m", constraint)), pools=[limited(3)]).placed_rightly()
+    constraint = spread(HOSTNAME_LABEL, min_domains=4)
+    first = world(demand(count=8, pod_shape=web_pod("500m", constraint)), pools=[limited(3)]).placed_rightly()
 
     assert (missing(first), held(first)) == ({"web": 5}, [1, 1, 1])
 
@@ -91,14 +85,14 @@ def test_too_few_nodes_for_min_domains_hold_max_skew_each() -> None:
 def test_a_node_that_holds_no_more_holds_back_the_others() -> None:
     view = ClusterView(nodes=(node("tight", cpu="900m", memory="1Gi"),))
     first = world(
-        demand(count=9, pod_shape=web("500m", over(HOSTNAME_LABEL))), view=view, pools=[limited(3)]
+        demand(count=9, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL))), view=view, pools=[limited(3)]
     ).placed_rightly()
 
     assert (missing(first), held(first)) == ({"web": 4}, [1, 2, 2])
 
 
 def test_a_demand_that_is_all_or_nothing_comes_with_more_than_max_skew_on_each_node() -> None:
-    whole = replace(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), whole=True)
+    whole = demand(count=8, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL)), whole=True)
 
     assert held(world(whole, pools=[limited(3)]).placed_rightly()) == [2, 3, 3]
 
@@ -106,10 +100,10 @@ def test_a_demand_that_is_all_or_nothing_comes_with_more_than_max_skew_on_each_n
 def test_over_zones_and_hosts_together() -> None:
     """Each round lets one more come to one zone, and then to the other."""
     nodes = (node("one", zone="zone-b"), node("two", zone="zone-c"))
-    bound = (pod("first", node="one", pod_shape=web("100m")),)
-    constraints = (over(ZONE_LABEL), over(HOSTNAME_LABEL))
+    bound = (pod("first", node="one", pod_shape=web_pod("100m")),)
+    constraints = (spread(ZONE_LABEL), spread(HOSTNAME_LABEL))
     asked = world(
-        demand(count=5, pod_shape=web("100m", *constraints)),
+        demand(count=5, pod_shape=web_pod("100m", *constraints)),
         view=ClusterView(nodes=nodes, pods=bound),
         pools=[limited(2)],
     )
@@ -120,8 +114,8 @@ def test_over_zones_and_hosts_together() -> None:
 def test_others_that_come_later_may_let_more_come() -> None:
     """No chunk fits on the node that is nearly full: it holds back the others until somebody else counts there."""
     nodes = (node("one"), node("two"), node("tight", cpu="200m", zone="zone-c"))
-    spread_out = demand("a", count=12, pod_shape=web("500m", over(HOSTNAME_LABEL)))
-    later = demand("b", count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-c"}))
+    spread_out = demand("a", count=12, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL)))
+    later = demand("b", count=1, pod_shape=web_pod("100m", **{ZONE_LABEL: "zone-c"}))
     view = ClusterView(nodes=nodes)
 
     assert missing(world(spread_out, view=view, pools=()).placed_rightly()) == {"a": 10}
@@ -132,9 +126,9 @@ def test_others_that_come_later_may_let_more_come() -> None:
 def test_a_node_that_others_bring_is_empty_only_until_they_come() -> None:
     """It unbalances what is on the other nodes if these hold five each, and does not if they hold two."""
     nodes = (node("one", cpu="30"), node("two", cpu="30"))
-    spread_out = demand("a", count=10, pod_shape=web("5", over(HOSTNAME_LABEL)))
-    small = demand("b", count=1, pod_shape=web("100m", team="red"))
-    team = node_pool("team", limits={"cpu": "4"}, requirements=(Requirement("team", Operator.IN, ("red",)),))
+    spread_out = demand("a", count=10, pod_shape=web_pod("5", spread(HOSTNAME_LABEL)))
+    small = demand("b", count=1, pod_shape=web_pod("100m", team="red"))
+    team = node_pool("team", limits={"cpu": "4"}, requirements=(one_of("team", "red"),))
     asked = world(spread_out, small, view=ClusterView(nodes=nodes), pools=[team])
 
     first = asked.placed_rightly()
@@ -147,7 +141,7 @@ def test_a_zone_that_found_no_room_is_asked_again_once_another_takes_less() -> N
     """With two nodes for three zones and minDomains 3 each zone may hold one chunk: not both nodes in the first zone, and then one
     chunk."""
     first = world(
-        demand(count=12, pod_shape=web("5", over(ZONE_LABEL, min_domains=3))), pools=[limited(2)]
+        demand(count=12, pod_shape=web_pod("5", spread(ZONE_LABEL, min_domains=3))), pools=[limited(2)]
     ).placed_rightly()
 
     assert (missing(first), [item.zones for item in first.planned]) == ({"web": 10}, [("zone-a",), ("zone-b",)])
@@ -155,8 +149,8 @@ def test_a_zone_that_found_no_room_is_asked_again_once_another_takes_less() -> N
 
 def test_what_counts_and_came_later_makes_nobody_leave() -> None:
     """They can stay in the order in which they came, and in that of their names they cannot."""
-    spread_out = demand("b", count=3, pod_shape=web("1", over(HOSTNAME_LABEL)))
-    others = [demand(name, count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-a"})) for name in "acdef"]
+    spread_out = demand("b", count=3, pod_shape=web_pod("1", spread(HOSTNAME_LABEL)))
+    others = [demand(name, count=1, pod_shape=web_pod("100m", **{ZONE_LABEL: "zone-a"})) for name in "acdef"]
     in_vain = demand("g", count=1, pod_shape=shape("100"))
     nodes = tuple(node(f"node-{zone}", zone=zone) for zone in ZONES)
     alone = world(spread_out, view=ClusterView(nodes=nodes), pools=())
@@ -172,8 +166,8 @@ def test_what_counts_and_came_later_makes_nobody_leave() -> None:
 def test_chunks_stay_beside_what_counts_and_is_of_a_lower_priority() -> None:
     """A node that only such a chunk is on would be the emptiest without it."""
     nodes = (node("one"), node("two", cpu="200m", zone="zone-b"))
-    spread_out = demand("a", count=12, pod_shape=web("1", over(HOSTNAME_LABEL)), priority=5)
-    others = demand("b", count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-b"}))
+    spread_out = demand("a", count=12, pod_shape=web_pod("1", spread(HOSTNAME_LABEL)), priority=5)
+    others = demand("b", count=1, pod_shape=web_pod("100m", **{ZONE_LABEL: "zone-b"}))
     asked = world(spread_out, others, view=ClusterView(nodes=nodes), pools=())
 
     first = asked.placed_rightly()
@@ -185,7 +179,7 @@ def test_chunks_stay_beside_what_counts_and_is_of_a_lower_priority() -> None:
 def test_a_node_claim_is_looked_at_whatever_it_comes_up_as() -> None:
     """It is sure to have a capacity type, spot or not: so it is a host that counts."""
     other = demand("a", count=1, pod_shape=shape("1500m", labels={"app": "other"}), priority=5)
-    both = (over(CAPACITY_TYPE_LABEL, 5), over(HOSTNAME_LABEL))
+    both = (spread(CAPACITY_TYPE_LABEL, 5), spread(HOSTNAME_LABEL))
     asked = world(other, pools=[limited(1), limited(1, "second", weight=-1)])
     on_its_way = carried_out(asked, asked.placed_rightly())
     assert any(
@@ -193,17 +187,17 @@ def test_a_node_claim_is_looked_at_whatever_it_comes_up_as() -> None:
         for claim in on_its_way.view.node_claims
         for need in claim.requirements
     )
-    asked = replace(on_its_way, demands=(other, demand("b", count=4, pod_shape=web("1", *both))))
+    asked = replace(on_its_way, demands=(other, demand("b", count=4, pod_shape=web_pod("1", *both))))
 
     assert held(asked.placed_rightly(), "b") == [1]
 
 
 def test_a_node_that_may_come_to_be_out_of_sight_is_no_domain_to_rely_on() -> None:
     """The pool lets it be of either team; the constraint looks at nodes of one."""
-    pool = limited(3, requirements=(Requirement("team", Operator.IN, ("blue", "red")),))
-    others = demand("a", count=1, pod_shape=web("7500m"), priority=5)
-    constraint = over(HOSTNAME_LABEL, min_domains=3)
-    asked = world(others, demand("b", count=4, pod_shape=web("1500m", constraint, team="red")), pools=[pool])
+    pool = limited(3, requirements=(one_of("team", "blue", "red"),))
+    others = demand("a", count=1, pod_shape=web_pod("7500m"), priority=5)
+    constraint = spread(HOSTNAME_LABEL, min_domains=3)
+    asked = world(others, demand("b", count=4, pod_shape=web_pod("1500m", constraint, team="red")), pools=[pool])
 
     first = asked.placed_rightly()
 
@@ -212,7 +206,7 @@ def test_a_node_that_may_come_to_be_out_of_sight_is_no_domain_to_rely_on() -> No
 
 
 def test_what_is_still_refused_is_refused_for_what_is_so_in_the_end() -> None:
-    asked = world(demand(count=20, pod_shape=web("1", over(HOSTNAME_LABEL))), pools=[limited(2)])
+    asked = world(demand(count=20, pod_shape=web_pod("1", spread(HOSTNAME_LABEL))), pools=[limited(2)])
 
     first = asked.placed_rightly()
 
@@ -223,8 +217,11 @@ def test_what_is_still_refused_is_refused_for_what_is_so_in_the_end() -> None:
 
 
 def test_groups_of_one_demand_count_for_each_other() -> None:
-    groups = (ChunkGroup(web("1500m", over(HOSTNAME_LABEL)), 3), ChunkGroup(web("100m", over(HOSTNAME_LABEL)), 5))
-    asked = world(replace(demand(), groups=groups, desired=8), pools=[limited(2)])
+    groups = (
+        ChunkGroup(web_pod("1500m", spread(HOSTNAME_LABEL)), 3),
+        ChunkGroup(web_pod("100m", spread(HOSTNAME_LABEL)), 5),
+    )
+    asked = world(demand(groups=groups, desired=8), pools=[limited(2)])
 
     assert held(asked.placed_rightly()) == [4, 4]
 
@@ -235,10 +232,10 @@ def test_few_chunks_too_share_the_last_node() -> None:
         instance_type("small", cpu="4", price=0.1, zones=ZONES[:1]),
         instance_type("large", cpu="8", price=0.36, zones=ZONES[1:]),
     )
-    zonal = replace(shape("3", labels={"app": "api"}), topology_spread=(over(ZONE_LABEL),))
+    zonal = shape("3", labels={"app": "api"}, topology_spread=(spread(ZONE_LABEL),))
     asked = world(
         demand("a", count=1, pod_shape=zonal, priority=5),
-        demand("b", count=3, pod_shape=web("1", over(HOSTNAME_LABEL))),
+        demand("b", count=3, pod_shape=web_pod("1", spread(HOSTNAME_LABEL))),
         pools=[limited(1)],
     )
 
@@ -249,7 +246,7 @@ def test_an_empty_selector_counts_no_pods() -> None:
     """As in kube-scheduler: all chunks may be in the one zone that they select, with other zones empty."""
     anyone = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector(), node_affinity_policy="Ignore")
     nodes = tuple(node(f"node-{zone[-1]}", zone=zone) for zone in ZONES)
-    asked = demand(count=3, pod_shape=web("1", anyone, **{ZONE_LABEL: "zone-a"}))
+    asked = demand(count=3, pod_shape=web_pod("1", anyone, **{ZONE_LABEL: "zone-a"}))
     world = World(ClusterView(nodes=nodes), (), (), (asked,))
     placement = world.placed()
     assert [item.node for item in placement.occupied] == ["node-a"]

@@ -12,11 +12,10 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node, NodeClaim
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import instance_type, node, node_pool, pending, pod, shape
+from tests.builders import instance_type, node, node_pool, one_of, pending, pod, selects, shape
 from tests.unit.placement.worlds import World
 
 EBS = "ebs.csi.aws.com"
@@ -26,7 +25,7 @@ WAITING = StorageClass("gp3", EBS, waits=True)
 
 
 def where(key: str, *values: str) -> NodeSelectorTerm:
-    return NodeSelectorTerm((Requirement(key, Operator.IN, values),))
+    return NodeSelectorTerm((one_of(key, *values),))
 
 
 def volume(name: str, *terms: NodeSelectorTerm, **fields: object) -> PersistentVolume:
@@ -168,8 +167,8 @@ def test_a_claim_that_no_node_can_satisfy_is_the_reason(storage: Storage, words:
 
 def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
     """kube-scheduler reckons skew over the nodes that selector and affinity admit, whatever the pod's volumes say."""
-    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector((("app", "db"),)))
-    spread_shape = replace(shape("100m", labels={"app": "db"}), topology_spread=(spread,))
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", selects("db"))
+    spread_shape = shape("100m", labels={"app": "db"}, topology_spread=(spread,))
     storage = Storage((volume("pv", where(ZONE_LABEL, "zone-a")),), (bound("data", "pv"),))
     nodes = (node("a", zone="zone-a"), node("b", zone="zone-b"))
     there = pod("old", node="a", pod_shape=spread_shape)
@@ -211,7 +210,7 @@ def test_while_its_volume_is_made_for_a_node_a_claim_holds_its_pods_to_that() ->
 
 
 def test_pods_with_resource_claims_are_not_judged_and_take_their_room_once_they_run() -> None:
-    claiming = replace(shape("3"), claims_devices=True)
+    claiming = shape("3", claims_devices=True)
     words = "its pod names resource claims (Dynamic Resource Allocation), which headroom does not judge"
     assert reason_of(placed(Storage(), pending("train", claiming), nodes=(node(),))) == words
     view = ClusterView(nodes=(node(),), pods=(pod("train-0", node="node-1", pod_shape=claiming),))

@@ -10,12 +10,10 @@ import pytest
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, shape, spread, term, web
 
 ZONES = ("zone-a", "zone-b")
 SMALL = instance_type("small", cpu="2", memory="4Gi", price=0.1, zones=ZONES)
@@ -32,16 +30,9 @@ def placed(
     return place(Problem(view, (node_pool(),), types, demands))
 
 
-def web(cpu: str = "1") -> PodShape:
-    return shape(cpu, "256Mi", labels={"app": "web"})
-
-
-OF_WEB = LabelSelector((("app", "web"),))
-
-
 def test_a_zone_that_only_one_can_use_is_left_to_it() -> None:
-    apart = replace(web(), pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, OF_WEB),))
-    bound_to_a = replace(web(), node_selector=((ZONE_LABEL, "zone-a"),))
+    apart = web("1", pod_anti_affinity=(term(ZONE_LABEL),))
+    bound_to_a = web("1", node_selector={ZONE_LABEL: "zone-a"})
 
     placement = placed(
         demand("anywhere-apart", count=1, pod_shape=apart), demand("in-zone-a", count=1, pod_shape=bound_to_a)
@@ -58,7 +49,7 @@ def test_a_zone_that_only_one_can_use_is_left_to_it() -> None:
 def test_what_gets_no_place_makes_nobody_elses_placement_dearer(count: int) -> None:
     """Its chunks counted among those that move, so that no other orders were tried, or not all ways, for the few that remain."""
     demands = [demand(f"d{number}", count=1, pod_shape=shape(cpu, "256Mi")) for number, cpu in enumerate(SIZES)]
-    refused = replace(demand("refused", count=count, pod_shape=shape("4", "256Mi")), whole=True)
+    refused = demand("refused", count=count, pod_shape=shape("4", "256Mi"), whole=True)
     limited = node_pool(limits={"cpu": "100"})
     types = (SMALL, LARGE)
 
@@ -71,13 +62,13 @@ def test_what_gets_no_place_makes_nobody_elses_placement_dearer(count: int) -> N
 
 
 def test_spread_uses_a_zone_with_room_before_it_buys_for_an_emptier_one() -> None:
-    spread = replace(web("1500m"), topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", OF_WEB),))
+    even = web("1500m", topology_spread=(spread(ZONE_LABEL),))
     view = ClusterView(
         nodes=(node("there", cpu="3", memory="8Gi", zone="zone-b"),),
-        pods=(pod("bound", node="there", pod_shape=web()),),
+        pods=(pod("bound", node="there", pod_shape=web("1")),),
     )
 
-    placement = placed(demand(count=2, pod_shape=spread), view=view, types=(SMALL,))
+    placement = placed(demand(count=2, pod_shape=even), view=view, types=(SMALL,))
 
     assert [item.node for item in placement.occupied] == ["there"]
     assert [item.zones for item in placement.planned] == [("zone-a",)]
@@ -91,14 +82,12 @@ def test_what_found_no_place_is_tried_first_where_there_are_too_many_ways() -> N
             node("c", cpu="10", memory="16Gi", zone="zone-c"),
         )
     )
-    anywhere = replace(demand("a-anywhere", count=2, pod_shape=shape("1", "256Mi")), opens_nodes=False)
-    bound_to_a = replace(
-        demand("b-zone-a", count=2, pod_shape=shape("1", "256Mi", node_selector={ZONE_LABEL: "zone-a"})),
-        opens_nodes=False,
+    anywhere = demand("a-anywhere", count=2, pod_shape=shape("1", "256Mi"), opens_nodes=False)
+    bound_to_a = demand(
+        "b-zone-a", count=2, pod_shape=shape("1", "256Mi", node_selector={ZONE_LABEL: "zone-a"}), opens_nodes=False
     )
-    rest = replace(
-        demand("c-zone-c", count=10, pod_shape=shape("1", "256Mi", node_selector={ZONE_LABEL: "zone-c"})),
-        opens_nodes=False,
+    rest = demand(
+        "c-zone-c", count=10, pod_shape=shape("1", "256Mi", node_selector={ZONE_LABEL: "zone-c"}), opens_nodes=False
     )
 
     placement = placed(anywhere, bound_to_a, rest, view=view)
@@ -113,8 +102,8 @@ def test_what_found_no_place_is_tried_first_where_there_are_too_many_ways() -> N
 
 def test_a_higher_priority_goes_before_whatever_else_that_costs() -> None:
     view = ClusterView(nodes=(node("there", cpu="2", memory="8Gi"),))
-    first = replace(demand("first", count=1, pod_shape=shape("2", "256Mi"), priority=10), opens_nodes=False)
-    others = replace(demand("others", count=2, pod_shape=shape("1", "256Mi"), priority=5), opens_nodes=False)
+    first = demand("first", count=1, pod_shape=shape("2", "256Mi"), priority=10, opens_nodes=False)
+    others = demand("others", count=2, pod_shape=shape("1", "256Mi"), priority=5, opens_nodes=False)
 
     placement = placed(first, others, view=view)
 

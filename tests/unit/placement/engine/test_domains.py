@@ -12,10 +12,9 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, selects, shape
 from tests.unit.placement.worlds import place_in_mode
 
 FAST, OPTIMAL = PlacementOptions(), PlacementOptions(optimal=True)
@@ -37,11 +36,11 @@ MARKET = (
 
 
 def term(key: str, app: str) -> PodAffinityTerm:
-    return PodAffinityTerm(key, LabelSelector((("app", app),)))
+    return PodAffinityTerm(key, selects(app))
 
 
 def near_its_like(cpu: str, app: str = "web") -> PodShape:
-    return replace(shape(cpu, "1Gi", labels={"app": app}), pod_affinity=(term(ZONE_LABEL, app),))
+    return shape(cpu, "1Gi", labels={"app": app}, pod_affinity=(term(ZONE_LABEL, app),))
 
 
 def placed(
@@ -106,8 +105,8 @@ def test_the_zone_is_that_where_whole_nodes_cost_least() -> None:
 
 def test_of_groups_that_keep_apart_the_larger_has_the_cheaper_zone() -> None:
     types = (sold("m2", 2, {"a": 0.10, "b": 0.11}), sold("m16", 16, {"a": 0.9, "b": 0.3}))
-    few = replace(shape("500m", "1Gi", labels={"app": "few"}), pod_anti_affinity=(term(ZONE_LABEL, "many"),))
-    many = replace(shape("1", "1Gi", labels={"app": "many"}), pod_anti_affinity=(term(ZONE_LABEL, "few"),))
+    few = shape("500m", "1Gi", labels={"app": "few"}, pod_anti_affinity=(term(ZONE_LABEL, "many"),))
+    many = shape("1", "1Gi", labels={"app": "many"}, pod_anti_affinity=(term(ZONE_LABEL, "few"),))
 
     placement = placed(
         *(demand("many", count=30, pod_shape=many), demand("few", count=3, pod_shape=few)), types=types, options=FAST
@@ -123,7 +122,7 @@ def test_where_all_zones_cost_the_same_the_first_is_taken() -> None:
 
 
 def test_a_heavier_pool_comes_before_a_cheaper_zone() -> None:
-    dear = node_pool("dear", weight=10, requirements=[Requirement(ZONE_LABEL, Operator.IN, ("a",))])
+    dear = node_pool("dear", weight=10, requirements=[one_of(ZONE_LABEL, "a")])
     placement = placed(demand("web", count=60, pod_shape=near_its_like("1")), pools=(dear, node_pool()), options=FAST)
 
     assert {item.node_pool for item in placement.planned} == {"dear"}
@@ -143,12 +142,12 @@ EVEN = tuple(sold(f"m{cpu}", cpu, {"a": cpu * 0.05, "b": cpu * 0.05}) for cpu in
 
 def brokers(names: tuple[str, str, str]) -> list[Demand]:
     """Brokers apart from each other, keepers too, and readers who want a broker on their host and no keeper."""
-    broker = replace(shape("1", "256Mi", labels={"app": "broker"}), pod_anti_affinity=(term(HOSTNAME_LABEL, "broker"),))
-    keeper = replace(
-        shape("500m", "256Mi", labels={"app": "keeper"}), pod_anti_affinity=(term(HOSTNAME_LABEL, "keeper"),)
-    )
-    reader = replace(
-        shape("500m", "256Mi", labels={"app": "reader"}),
+    broker = shape("1", "256Mi", labels={"app": "broker"}, pod_anti_affinity=(term(HOSTNAME_LABEL, "broker"),))
+    keeper = shape("500m", "256Mi", labels={"app": "keeper"}, pod_anti_affinity=(term(HOSTNAME_LABEL, "keeper"),))
+    reader = shape(
+        "500m",
+        "256Mi",
+        labels={"app": "reader"},
         pod_affinity=(term(HOSTNAME_LABEL, "broker"),),
         pod_anti_affinity=(term(HOSTNAME_LABEL, "keeper"),),
     )

@@ -10,18 +10,15 @@ import pytest
 
 from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodShape, TopologySpread
+from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from tests.builders import demand, instance_type, node_pool, shape
+from tests.builders import demand, instance_type, node_pool, shape, spread
 from tests.unit.placement.worlds import World
 
 TYPES = (instance_type("m-4x", cpu="4100m", memory="16Gi", price=0.2),)
 WEB = shape("3", labels={"app": "web"})
-SPREAD = replace(
-    WEB, topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector((("app", "web"),))),)
-)
+SPREAD = replace(WEB, topology_spread=(spread(ZONE_LABEL),))
 
 
 @pytest.fixture(autouse=True)

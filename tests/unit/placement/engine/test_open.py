@@ -17,7 +17,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.checker.offerings import overlaid_price
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, resources, shape
 
 SMALL = instance_type("small", cpu="2", memory="8Gi", price=0.1)
 LARGE = instance_type("large", cpu="8", memory="32Gi", price=0.36)
@@ -130,7 +130,7 @@ def test_limits_leave_room_for_as_many_types_on_each_node_as_min_values_ask_for(
 def test_a_custom_requirement_gets_one_concrete_label() -> None:
     pool = node_pool(
         requirements=[
-            Requirement("team", Operator.IN, ("red", "blue")),
+            one_of("team", "red", "blue"),
             Requirement("tier", Operator.EXISTS),
             Requirement("generation", Operator.GT, ("4",)),
         ]
@@ -139,11 +139,11 @@ def test_a_custom_requirement_gets_one_concrete_label() -> None:
     node_made = placed(demand(count=1, pod_shape=shape(node_selector={"team": "red"})), pools=(pool,)).planned[0]
 
     assert node_made.labels == (("generation", "5"), ("team", "red"), ("tier", "true"))
-    assert Requirement("team", Operator.IN, ("red",)) in node_made.requirements
+    assert one_of("team", "red") in node_made.requirements
 
 
 def test_chunks_that_want_different_values_do_not_share_a_node() -> None:
-    pool = node_pool(requirements=[Requirement("team", Operator.IN, ("red", "blue"))])
+    pool = node_pool(requirements=[one_of("team", "red", "blue")])
 
     placement = placed(
         demand("a", count=1, pod_shape=shape("100m", node_selector={"team": "red"})),
@@ -156,7 +156,7 @@ def test_chunks_that_want_different_values_do_not_share_a_node() -> None:
 
 @pytest.mark.parametrize("change", [{"replicas": 1}, {"deleting": True}, {"ready": False}])
 def test_pools_that_make_no_nodes_for_others_are_left_alone(change: dict[str, object]) -> None:
-    placement = placed(demand(count=1), pools=(replace(node_pool(), **change),))  # type: ignore[arg-type]
+    placement = placed(demand(count=1), pools=(node_pool(**change),))  # type: ignore[arg-type]
 
     assert placement.planned == ()
     assert len(reasons(placement)) == 1
@@ -187,7 +187,7 @@ def test_larger_alternatives_are_listed_only_where_the_limit_allows_them() -> No
 
 
 def test_a_demand_may_be_all_or_nothing() -> None:
-    whole = replace(demand(count=3, pod_shape=shape("1500m")), whole=True)
+    whole = demand(count=3, pod_shape=shape("1500m"), whole=True)
 
     placement = placed(whole, types=(SMALL,), pools=(node_pool(limits={"nodes": "2"}),))
 
@@ -199,7 +199,7 @@ def test_overlays_change_prices_and_capacity() -> None:
     overlays = (
         NodeOverlay(
             ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap-large"),
-            (Requirement("node.kubernetes.io/instance-type", Operator.IN, ("large",)),),
+            (one_of("node.kubernetes.io/instance-type", "large"),),
             price_adjustment="-90%",
             capacity=Resources.parse({"example.com/device": "2"}),
         ),
@@ -217,7 +217,7 @@ def test_overlays_change_prices_and_capacity() -> None:
 def test_of_two_overlays_of_equal_weight_that_may_set_the_same_a_plan_says_that_it_does_not_judge_them() -> None:
     def overlay(name: str, *types: str, **fields: object) -> NodeOverlay:
         ref = ObjectRef("karpenter.sh", "NodeOverlay", "", name)
-        asked = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, types),) if types else ()
+        asked = (one_of(INSTANCE_TYPE_LABEL, *types),) if types else ()
         return replace(NodeOverlay(ref, asked, price="0.1"), **fields)  # type: ignore[arg-type]
 
     def said(*overlays: NodeOverlay) -> list[str]:

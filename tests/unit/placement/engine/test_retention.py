@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import highspy
 import numpy as np
 import pytest
@@ -12,18 +10,14 @@ from hypothesis import strategies as st
 
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, HOSTNAME_LABEL, ZONE_LABEL, Node
 from reconciler.model.placement import Holding, words_of_holdings
-from reconciler.model.pods import PodAffinityTerm
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
 from reconciler.placement.engine.retention import stays_of
 from reconciler.placement.offers.cheapest_sizes import dual_of
 from reconciler.placement.place import place, solve
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, shape, term
 from tests.unit.placement.worlds import World
-
-NEAR_API = LabelSelector((("app", "api"),))
 
 
 def holding_node(name: str, zone: str, *holdings: Holding) -> Node:
@@ -34,7 +28,7 @@ def holding_node(name: str, zone: str, *holdings: Holding) -> Node:
 @pytest.mark.parametrize("key", [HOSTNAME_LABEL, ZONE_LABEL])
 def test_chunks_with_affinity_to_each_other_stay_where_most_of_them_are(key: str) -> None:
     """The few came beside a chunk of lower priority, which is placed after them; and where pods run is looked at first."""
-    near = replace(shape("1", labels={"app": "api"}), pod_affinity=(PodAffinityTerm(key, NEAR_API),))
+    near = shape("1", labels={"app": "api"}, pod_affinity=(term(key, "api"),))
     together = demand("together", count=20, pod_shape=near, priority=5)
     single = demand("single", count=1, pod_shape=shape("14", labels={"app": "api"}))
     few = holding_node("few", "zone-a", Holding(together.ref, 0, 1), Holding(single.ref, 0, 1))

@@ -10,13 +10,12 @@ import pytest
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, ZONE_LABEL
 from reconciler.model.placement import Holding, Placement, words_of_holdings
-from reconciler.model.pods import PodShape, TopologySpread
+from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, shape, spread
 from tests.unit.placement.worlds import place_in_mode
 
 DEAR = instance_type("box", cpu="4", memory="16Gi", price=1.0, zones=("cheap", "dear"))
@@ -26,13 +25,13 @@ BOX = replace(DEAR, offerings=tuple(replace(item, price=1.0 + (item.zone == "dea
 
 def counting(counted: str, *, own: str, cpu: str) -> PodShape:
     """Of an app of its own, it must not come to a zone where many more pods of another one are than elsewhere."""
-    constraint = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector((("app", counted),)))
-    return replace(shape(cpu, "1Gi", labels={"app": own}), topology_spread=(constraint,))
+    constraint = spread(ZONE_LABEL, app=counted)
+    return shape(cpu, "1Gi", labels={"app": own}, topology_spread=(constraint,))
 
 
 def pods(name: str, pod_shape: PodShape, count: int) -> list[Demand]:
     return [
-        replace(demand(pod_shape=pod_shape, count=1), ref=ObjectRef("", "Pod", "shop", f"{name}-{number}"))
+        demand(pod_shape=pod_shape, count=1, ref=ObjectRef("", "Pod", "shop", f"{name}-{number}"))
         for number in range(count)
     ]
 
@@ -90,8 +89,8 @@ def test_the_least_possible_price_knows_that_pods_are_spread_over_zones() -> Non
 
 SMALL = instance_type("small", cpu="2", memory="4Gi", price=0.1)
 ONE_FITS = shape("1500m", "256Mi")
-YOUNG = replace(demand("young", count=1, pod_shape=ONE_FITS), created="2026-11-20T08:00:00Z")
-OLD = replace(demand("zz-old", count=1, pod_shape=ONE_FITS), created="2025-11-20T08:00:00Z")
+YOUNG = demand("young", count=1, pod_shape=ONE_FITS, created="2026-11-20T08:00:00Z")
+OLD = demand("zz-old", count=1, pod_shape=ONE_FITS, created="2025-11-20T08:00:00Z")
 REQUEST = replace(YOUNG, ref=ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train"))
 
 

@@ -19,12 +19,12 @@ from reconciler.model.placement import Holding, Placement, read_holdings, words_
 from reconciler.model.pods import DaemonSet, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, pod, resources, selects, shape
 
 TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8"))
 
@@ -52,8 +52,8 @@ def on_its_way(name: str = "claim", *, types: tuple[str, ...] = ("small", "large
         name=name,
         labels=((PLACEHOLDER_LABEL, "true"), (NODEPOOL_LABEL, "general")),
         requirements=(
-            Requirement("node.kubernetes.io/instance-type", Operator.IN, types),
-            Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-a", "zone-b")),
+            one_of("node.kubernetes.io/instance-type", *types),
+            one_of("topology.kubernetes.io/zone", "zone-a", "zone-b"),
         ),
         **others,  # type: ignore[arg-type]
     )
@@ -99,9 +99,8 @@ def test_a_zone_that_is_not_decided_meets_only_what_all_its_zones_meet() -> None
 
 def test_leaves_room_for_daemons_that_are_still_to_come() -> None:
     agent = DaemonSet("system", "agent", shape("3500m", namespace="system"))
-    running = replace(
-        pod("agent-1", namespace="system", node="one", pod_shape=agent.shape, owner_kind="DaemonSet"),
-        owner_name="agent",
+    running = pod(
+        "agent-1", namespace="system", node="one", pod_shape=agent.shape, owner_kind="DaemonSet", owner_name="agent"
     )
     waiting = ClusterView(nodes=(node("one"),), daemon_sets=(agent,))
 
@@ -174,7 +173,7 @@ def test_pending_pods_take_free_room_before_chunks_and_get_no_new_nodes() -> Non
 
 def test_what_runs_may_fill_a_keep_minimum_buffer_but_not_a_keep_empty_one() -> None:
     view = ClusterView(nodes=(node("one", cpu="4"),), pods=(pod(node="one", pod_shape=shape("3")),))
-    minimum = replace(demand("minimum", count=4), recreation=Recreation.KEEP_MINIMUM)
+    minimum = demand("minimum", count=4, recreation=Recreation.KEEP_MINIMUM)
 
     assert held(placed(view, minimum)) == {"one": 4}
     assert held(placed(view, demand("empty", count=4))) == {"one": 1}
@@ -182,22 +181,20 @@ def test_what_runs_may_fill_a_keep_minimum_buffer_but_not_a_keep_empty_one() -> 
 
 def test_room_is_never_counted_for_both_kinds_of_buffer() -> None:
     view = ClusterView(nodes=(node("one", cpu="4"),))
-    minimum = replace(demand("minimum", count=3), recreation=Recreation.KEEP_MINIMUM)
+    minimum = demand("minimum", count=3, recreation=Recreation.KEEP_MINIMUM)
 
     assert held(placed(view, demand("empty", count=3), minimum)) == {"one": 4}
 
 
 def test_pods_on_their_way_out_still_take_room() -> None:
-    going = replace(pod(node="one", pod_shape=shape("4")), deleting=True)
+    going = pod(node="one", pod_shape=shape("4"), deleting=True)
 
     assert held(placed(ClusterView(nodes=(node("one", cpu="4"),), pods=(going,)), demand(count=1))) == {}
 
 
 def test_what_ran_out_for_us_may_still_be_what_a_node_claim_becomes() -> None:
     """Karpenter knows nothing of our back-offs: where it launches is not decided."""
-    claim = replace(
-        on_its_way(), requirements=(Requirement("node.kubernetes.io/instance-type", Operator.IN, ("large",)),)
-    )
+    claim = replace(on_its_way(), requirements=(one_of("node.kubernetes.io/instance-type", "large"),))
     view = ClusterView(node_claims=(claim,))
     asked = demand(count=1, pod_shape=shape(node_selector={"topology.kubernetes.io/zone": "zone-a"}))
     options = PlacementOptions(back_offs=frozenset({("large", "zone-b", "on-demand")}))
@@ -205,9 +202,10 @@ def test_what_ran_out_for_us_may_still_be_what_a_node_claim_becomes() -> None:
 
 
 def spread_in_a() -> PodShape:
-    app = LabelSelector((("app", "web"),))
-    return replace(
-        shape(labels={"app": "web"}, node_selector={"topology.kubernetes.io/zone": "zone-a"}),
+    app = selects()
+    return shape(
+        labels={"app": "web"},
+        node_selector={"topology.kubernetes.io/zone": "zone-a"},
         topology_spread=(TopologySpread("topology.kubernetes.io/zone", 1, "DoNotSchedule", app),),
     )
 
@@ -216,9 +214,7 @@ def test_zones_of_a_node_claim_that_the_pods_cannot_use_are_nothing_to_spread_ov
     asked = demand(count=3, pod_shape=spread_in_a())
     view = ClusterView(nodes=(node("one"),))
     assert held(placed(view, asked)) == {"one": 3}
-    elsewhere = replace(
-        on_its_way(), requirements=(Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-b", "zone-c")),)
-    )
+    elsewhere = replace(on_its_way(), requirements=(one_of("topology.kubernetes.io/zone", "zone-b", "zone-c"),))
     assert held(placed(replace(view, node_claims=(elsewhere,)), asked)) == {"one": 3}
 
 
@@ -233,17 +229,17 @@ def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
     """It may have been launched there all the same: the catalog says what can be bought now."""
     gpu = NodeOverlay(
         ref=ObjectRef("karpenter.sh", "NodeOverlay", "", "gpu"),
-        requirements=(Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-a",)),),
+        requirements=(one_of("topology.kubernetes.io/zone", "zone-a"),),
         capacity=Resources.parse({"example.com/gpu": "1"}),
     )
-    wanting = demand(count=1, pod_shape=replace(shape(), requests=resources(**{"example.com/gpu": "1"})))
+    wanting = demand(count=1, pod_shape=shape(requests=resources(**{"example.com/gpu": "1"})))
 
     def unplaced(zone: str) -> int:
         claim = replace(
             on_its_way(types=("small",)),
             requirements=(
-                Requirement("node.kubernetes.io/instance-type", Operator.IN, ("small",)),
-                Requirement("topology.kubernetes.io/zone", Operator.IN, (zone,)),
+                one_of("node.kubernetes.io/instance-type", "small"),
+                one_of("topology.kubernetes.io/zone", zone),
             ),
         )
         problem = Problem(

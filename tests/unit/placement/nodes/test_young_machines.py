@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,14 +19,14 @@ from reconciler.model.nodes import (
     NodeClaim,
 )
 from reconciler.model.placement import Placement
-from reconciler.model.pods import NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape
+from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.nodes.existing import with_nominated
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, resources, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, resources, shape, spread, term, web
 from tests.unit.placement.worlds import World, with_hostname
 
 TYPES = (instance_type("small", cpu="2"),)
@@ -83,7 +84,7 @@ def test_its_node_claim_says_where_and_what_it_is() -> None:
 
 
 def tolerant(key: str) -> PodShape:
-    return replace(shape(), tolerations=(Toleration(key, "Exists"),))
+    return shape(tolerations=(Toleration(key, "Exists"),))
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(shape(), {}), (tolerant("team"), {"joined": 1})])
@@ -95,8 +96,8 @@ def test_the_taints_of_its_node_claim_are_to_come(asked: PodShape, expected: dic
 # Pods that kube-scheduler has chosen a node for and makes room for there.
 
 TAINT = Taint("team", "red", "NoSchedule")
-CHOSEN = replace(pod("chosen", pod_shape=shape("3")), nominated_node="a")
-VICTIM = replace(pod("victim", node="a", pod_shape=shape("3")), deleting=True)
+CHOSEN = pod("chosen", pod_shape=shape("3"), nominated_node="a")
+VICTIM = pod("victim", node="a", pod_shape=shape("3"), deleting=True)
 
 
 def planned(*pods: Pod, nodes: tuple[Node, ...] = (node("a"),), chunks: int = 0) -> Placement:
@@ -130,8 +131,8 @@ def test_its_room_is_taken_once_they_have_ended() -> None:
 
 
 def test_it_counts_on_its_node_for_rules_between_pods() -> None:
-    away = (PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((("app", "web"),))),)
-    alone = replace(shape("1", labels={"app": "web"}), pod_anti_affinity=away)
+    away = (term(HOSTNAME_LABEL),)
+    alone = shape("1", labels={"app": "web"}, pod_anti_affinity=away)
     first, second = (pod(name, pod_shape=alone) for name in ("first", "second"))
 
     placement = planned(replace(first, nominated_node="a"), second, nodes=(node("a"), node("b")))
@@ -144,8 +145,8 @@ def test_it_counts_on_its_node_for_rules_between_pods() -> None:
     [
         (),
         (node("a", ready=False),),
-        (replace(node("a"), unschedulable=True),),
-        (replace(node("a"), deleting=True),),
+        (node("a", unschedulable=True),),
+        (node("a", deleting=True),),
         (node("a", taints=(TAINT,)),),
     ],
     ids=["gone", "not ready", "cordoned", "being deleted", "with a taint"],
@@ -182,7 +183,7 @@ def test_a_cluster_without_any_is_the_same_object() -> None:
 
 
 def test_those_that_wait_for_their_node_and_those_that_lost_it_are_told_of() -> None:
-    lost = replace(pod("lost"), nominated_node="gone")
+    lost = pod("lost", nominated_node="gone")
 
     view = with_nominated(ClusterView(nodes=(node("a"),), pods=(CHOSEN, VICTIM, lost)))
 
@@ -191,17 +192,12 @@ def test_those_that_wait_for_their_node_and_those_that_lost_it_are_told_of() -> 
 
 # Rules between pods by kubernetes.io/hostname go by the node, node affinity by the label.
 
-WEB = LabelSelector((("app", "web"),))
 NODES = (with_hostname(node("n1"), "n3"), with_hostname(node("n2"), None), with_hostname(node("n3"), "n3"))
-
-
-def web(**rules: object) -> PodShape:
-    return replace(shape("100m", "64Mi", labels={"app": "web"}), **rules)  # type: ignore[arg-type]
 
 
 def where(pod_shape: PodShape, count: int) -> dict[str | None, int]:
     """Chunks by node, found right by the checker."""
-    asked = replace(demand(count=count, pod_shape=pod_shape), opens_nodes=False)
+    asked = demand(count=count, pod_shape=pod_shape, opens_nodes=False)
     placement = World(ClusterView(nodes=NODES), (), (), (asked,)).placed_rightly()
     return {item.node: sum(holding.count for holding in item.holdings) for item in placement.occupied}
 
@@ -209,12 +205,12 @@ def where(pod_shape: PodShape, count: int) -> dict[str | None, int]:
 @pytest.mark.parametrize(
     "rules",
     [
-        {"topology_spread": (TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", WEB, 3),)},
-        {"pod_anti_affinity": (PodAffinityTerm(HOSTNAME_LABEL, WEB),)},
+        {"topology_spread": (spread(HOSTNAME_LABEL, min_domains=3),)},
+        {"pod_anti_affinity": (term(HOSTNAME_LABEL),)},
     ],
     ids=["spread", "anti-affinity"],
 )
-def test_each_node_is_a_host_of_its_own(rules: dict[str, object]) -> None:
+def test_each_node_is_a_host_of_its_own(rules: dict[str, Any]) -> None:
     assert where(web(**rules), 3) == {"n1": 1, "n2": 1, "n3": 1}
 
 
@@ -224,5 +220,5 @@ def test_each_node_is_a_host_of_its_own(rules: dict[str, object]) -> None:
 def test_node_affinity_by_hostname_goes_by_the_label(operator: Operator, nodes: set[str]) -> None:
     values = () if operator is Operator.DOES_NOT_EXIST else ("n3",)
     terms = (NodeSelectorTerm((Requirement(HOSTNAME_LABEL, operator, values),)),)
-    alone = (PodAffinityTerm(HOSTNAME_LABEL, WEB),)
+    alone = (term(HOSTNAME_LABEL),)
     assert where(web(required_node_terms=terms, pod_anti_affinity=alone), len(nodes)).keys() == nodes

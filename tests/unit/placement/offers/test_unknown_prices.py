@@ -15,7 +15,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.facts import Facts
 from reconciler.plan.plan import make_plan
-from tests.builders import demand, instance_type, node_pool, shape
+from tests.builders import demand, instance_type, node_pool, one_of, shape
 from tests.unit.placement.worlds import World
 
 
@@ -37,7 +37,7 @@ WORDS = "taken only where no type that has one will do, the smaller in CPU and m
 
 def placed(types: tuple[InstanceType, ...], *, cpu: str = "1", pool: NodePool = POOL, price: str = "") -> Placement:
     """Three chunks. price: what an overlay says of m-4x."""
-    is_small = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("m-4x",)),)
+    is_small = (one_of(INSTANCE_TYPE_LABEL, "m-4x"),)
     overlays = (
         (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "told"), is_small, price=price),) if price else ()
     )
@@ -88,7 +88,7 @@ def test_a_price_that_an_overlay_tells_is_known_and_not_said_to_be_missing() -> 
 
 
 def test_a_type_that_no_pool_may_buy_is_not_spoken_of() -> None:
-    only_large = Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("m-64x",))
+    only_large = one_of(INSTANCE_TYPE_LABEL, "m-64x")
     pool = replace(POOL, template=replace(POOL.template, requirements=(only_large,)))
     assert placed((unpriced(SMALL), LARGE), pool=pool).assumptions == ()
 

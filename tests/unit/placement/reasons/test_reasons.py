@@ -8,22 +8,17 @@ import pytest
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import (
-    NODEPOOL_LABEL,
-    ZONE_LABEL,
-    InstanceType,
-    NodePool,
-)
+from reconciler.model.nodes import NODEPOOL_LABEL, ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import RequestRecord
-from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, shape
 
 TYPES = tuple(instance_type(f"m-{cpu}x", cpu=str(cpu), memory="64Gi") for cpu in (4, 8, 16))
 
@@ -45,7 +40,7 @@ def reasons(
 def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     """Neither a node that is there nor a new one (k8s.io/api, core/v1, NodeSelectorTerm)."""
     words = "its required node affinity has none but empty terms, and an empty term matches no node"
-    nothing = demand(count=1, pod_shape=replace(shape(), required_node_terms=(NodeSelectorTerm(),)))
+    nothing = demand(count=1, pod_shape=shape(required_node_terms=(NodeSelectorTerm(),)))
     (reason,) = reasons(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
     assert reason == UnplacedReason(Cause.NODE_LABELS, 1, words)
     (reason,) = reasons(nothing)
@@ -63,7 +58,7 @@ def test_what_nobody_could_ever_hold() -> None:
 
 
 def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
-    none_for_the_pool = node_pool(requirements=(Requirement(ZONE_LABEL, Operator.IN, ("zone-x",)),))
+    none_for_the_pool = node_pool(requirements=(one_of(ZONE_LABEL, "zone-x"),))
 
     (empty,) = reasons(demand(count=1), types=())
     (other,) = reasons(demand(count=1), pools=(none_for_the_pool,))
@@ -93,7 +88,7 @@ def test_what_is_placed_as_a_whole_names_what_stopped_its_first_chunk_without_a_
     """It named another pool's taint: all of it was taken away before anybody looked, so that the limit seemed to have room."""
     limited = node_pool("limited", limits={"cpu": "20"})
     tainted = node_pool("gpu", taints=(Taint("dedicated", "gpu", "NoSchedule"),))
-    wanted = replace(demand(count=10, pod_shape=shape("3500m")), whole=True)
+    wanted = demand(count=10, pod_shape=shape("3500m"), whole=True)
     first, *others = reasons(wanted, pools=(limited, tainted))
     assert first.cause == "NodePool limit"
     assert first.example == "NodePool limited is at its cpu limit of 20, once 5 of its 10 pods have a place"
@@ -104,7 +99,7 @@ def test_what_is_placed_as_a_whole_names_what_stopped_its_first_chunk_without_a_
 
 
 def test_one_pod_of_a_whole_has_a_place() -> None:
-    wanted = replace(demand(count=3, pod_shape=shape("3500m")), whole=True)
+    wanted = demand(count=3, pod_shape=shape("3500m"), whole=True)
     first, *_ = reasons(wanted, pools=(node_pool("limited", limits={"cpu": "4"}),))
     assert first.example == "NodePool limited is at its cpu limit of 4, once 1 of its 3 pods has a place"
 
@@ -112,7 +107,7 @@ def test_one_pod_of_a_whole_has_a_place() -> None:
 def test_the_group_that_was_stopped_has_the_reasons() -> None:
     """Groups after it were not looked at, and the one before it has room."""
     small, large = ChunkGroup(shape("500m"), 2), ChunkGroup(shape("200"), 1)
-    wanted = replace(demand(count=0), groups=(small, large), desired=3, whole=True)
+    wanted = demand(count=0, groups=(small, large), desired=3, whole=True)
     placement = place(Problem(ClusterView(), (node_pool(),), TYPES, (wanted,)))
     causes = [[reason.cause for reason in item.reasons] for item in placement.unplaced]
     assert causes == [["all or nothing"], ["instance type too small", "all or nothing"]]
@@ -123,7 +118,7 @@ def test_the_pool_that_came_farthest_comes_first() -> None:
     nodes = tuple(node(f"full-{number}", cpu="1") for number in range(5))
     pools = (
         node_pool("a-tainted", taints=(Taint("dedicated", "gpu", "NoSchedule"),)),
-        node_pool("b-elsewhere", requirements=(Requirement("disk", Operator.IN, ("hdd",)),)),
+        node_pool("b-elsewhere", requirements=(one_of("disk", "hdd"),)),
         node_pool("c-limited", limits={"cpu": "3"}),
     )
     asked = replace(demand(count=1, pod_shape=shape("3500m", node_selector={"disk": "ssd"})))
@@ -143,12 +138,12 @@ GETS_NONE = (
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        (replace(demand(), request=CHECK), GETS_NONE),
+        (demand(request=CHECK), GETS_NONE),
         (
-            replace(demand(), ref=ObjectRef("", "Pod", "shop", "api")),
+            demand(ref=ObjectRef("", "Pod", "shop", "api")),
             "Karpenter makes nodes for pods, headroom does not",
         ),
-        (replace(demand(), fulfilment=Fulfilment.NATIVE), "new nodes for this buffer are left to whoever keeps it"),
+        (demand(fulfilment=Fulfilment.NATIVE), "new nodes for this buffer are left to whoever keeps it"),
         (demand(), "headroom makes no new nodes for this demand now"),
     ],
 )
@@ -159,7 +154,7 @@ def test_without_any_node_the_reason_says_who_makes_new_ones(wanted: Demand, why
 
 def test_a_request_that_finds_all_nodes_full_learns_what_to_ask_for_instead() -> None:
     view = ClusterView(nodes=(node("a", cpu="1"),))
-    small, none = reasons(replace(demand(pod_shape=shape("2")), request=CHECK, opens_nodes=False), view=view)
+    small, none = reasons(demand(pod_shape=shape("2"), request=CHECK, opens_nodes=False), view=view)
     assert small.cause == "node too small"
     assert none == UnplacedReason(Cause.NO_NEW_NODES, 1, GETS_NONE)
 
@@ -167,8 +162,8 @@ def test_a_request_that_finds_all_nodes_full_learns_what_to_ask_for_instead() ->
 def test_the_node_with_the_fewest_wrong_labels() -> None:
     nodes = (node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "ssd"}), node("c", zone="zone-b"))
     asked = shape(node_selector={"disk": "ssd", ZONE_LABEL: "zone-b"})
-    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
+    (reason,) = reasons(demand(count=1, pod_shape=asked, opens_nodes=False), view=ClusterView(nodes=nodes))
     assert reason == UnplacedReason(Cause.NODE_LABELS, 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
     lonely = ClusterView(nodes=nodes[2:])
-    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
+    (reason,) = reasons(demand(count=1, pod_shape=asked, opens_nodes=False), view=lonely)
     assert reason.example == "c has no label disk"

@@ -10,36 +10,18 @@ from typing import Any
 import pytest
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
-from reconciler.model.pods import (
-    HostPort,
-    NodeSelectorTerm,
-    Pod,
-    PodAffinityTerm,
-    PodShape,
-    PreferredNodeTerm,
-    TopologySpread,
-    WeightedPodAffinityTerm,
-)
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodShape, PreferredNodeTerm, WeightedPodAffinityTerm
+from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
-from tests.builders import node, pod, shape
+from tests.builders import node, one_of, pod, spread, term, web
 
-WEB = LabelSelector((("app", "web"),))
 HELD = Taint("held", "", "PreferNoSchedule")
-BY_ZONE = PodAffinityTerm(ZONE_LABEL, WEB)
-BY_HOST = PodAffinityTerm(HOSTNAME_LABEL, WEB)
+BY_ZONE = term(ZONE_LABEL)
+BY_HOST = term(HOSTNAME_LABEL)
 
 
-def web(cpu: str = "100m", memory: str = "100Mi", **more: Any) -> PodShape:
-    return replace(shape(cpu, memory, labels={"app": "web"}), **more)
-
-
-def other(cpu: str = "100m", memory: str = "100Mi", **more: Any) -> PodShape:
-    return replace(shape(cpu, memory, labels={"app": "other"}), **more)
-
-
-def spread(key: str, when: str = "ScheduleAnyway", selector: LabelSelector = WEB) -> TopologySpread:
-    return TopologySpread(key, 1, when, selector)
+def other(cpu: str = "100m", memory: str = "64Mi", **more: Any) -> PodShape:
+    return web(cpu, memory, labels={"app": "other"}, **more)
 
 
 def best(nodes: Sequence[Node], running: Sequence[Pod], kind: PodKind) -> set[str]:
@@ -51,7 +33,7 @@ def best(nodes: Sequence[Node], running: Sequence[Pod], kind: PodKind) -> set[st
 A, B, C = node("a", zone="zone-a"), node("b", zone="zone-b"), node("c", zone="zone-b")
 BARE = replace(A, name="bare", labels=tuple(label for label in A.labels if label[0] != ZONE_LABEL))
 RED = node("red", labels={"team": "red"})
-LIKES_RED = PreferredNodeTerm(1, NodeSelectorTerm((Requirement("team", Operator.IN, ("red",)),)))
+LIKES_RED = PreferredNodeTerm(1, NodeSelectorTerm((one_of("team", "red"),)))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +53,7 @@ LIKES_RED = PreferredNodeTerm(1, NodeSelectorTerm((Requirement("team", Operator.
          PodKind(web(preferred_node_terms=(LIKES_RED,))), {"red"}),
         ("the zone with fewer of them, although its node is fuller", [A, B],
          [pod("x", node="a", pod_shape=web()), pod("y", node="b", pod_shape=other("2"))],
-         PodKind(web(topology_spread=(spread(ZONE_LABEL),))), {"b"}),
+         PodKind(web(topology_spread=(spread(ZONE_LABEL, when_unsatisfiable="ScheduleAnyway"),))), {"b"}),
         ("pods of a ReplicaSet without constraints are spread too", [A, B],
          [pod("x", node="a", pod_shape=web()), pod("y", node="b", pod_shape=other("1"))],
          PodKind(web(), by_default=True), {"b"}),
@@ -95,16 +77,16 @@ LIKES_RED = PreferredNodeTerm(1, NodeSelectorTerm((Requirement("team", Operator.
             {"a"},
         ),
         ("a pod that is being deleted does not count for spread", [A, B],
-         [replace(pod(node="a", pod_shape=web("2")), deleting=True), pod("y", node="b", pod_shape=other("3"))],
-         PodKind(web(topology_spread=(spread(ZONE_LABEL, "DoNotSchedule"),))), {"a"}),
+         [pod(node="a", pod_shape=web("2"), deleting=True), pod("y", node="b", pod_shape=other("3"))],
+         PodKind(web(topology_spread=(spread(ZONE_LABEL),))), {"a"}),
         ("it does for anti-affinity", [A, B],
-         [replace(pod(node="a", pod_shape=web()), deleting=True), pod("y", node="b", pod_shape=other("3"))],
+         [pod(node="a", pod_shape=web(), deleting=True), pod("y", node="b", pod_shape=other("3"))],
          PodKind(other(pod_anti_affinity=(BY_HOST,))), {"b"}),
         ("an empty selector of a spread constraint counts nothing", [A, B],
          [pod("x", node="a", pod_shape=web()), pod("y", node="b", pod_shape=other("2"))],
-         PodKind(web(topology_spread=(spread(ZONE_LABEL, "DoNotSchedule", LabelSelector()),))), {"a"}),
+         PodKind(web(topology_spread=(spread(ZONE_LABEL, selector=LabelSelector()),))), {"a"}),
         ("no node without the label that spread goes by", [BARE, B], [],
-         PodKind(web(topology_spread=(spread(ZONE_LABEL, "DoNotSchedule"),))), {"b"}),
+         PodKind(web(topology_spread=(spread(ZONE_LABEL),))), {"b"}),
         ("a node without the label that anti-affinity goes by", [BARE, B], [pod(node="b", pod_shape=web())],
          PodKind(other(pod_anti_affinity=(BY_ZONE,))), {"bare"}),
         ("none without the label of affinity, not even the first", [BARE], [], PodKind(web(pod_affinity=(BY_ZONE,))),
@@ -123,11 +105,11 @@ def test_a_pod_is_bound_to(
 
 def test_a_pod_waits_where_each_node_is_ruled_out_by_another_rule() -> None:
     nodes = [
-        replace(node("cordoned"), unschedulable=True),
+        node("cordoned", unschedulable=True),
         node("tainted", taints=[Taint("team", "shop", "NoSchedule")]),
         *(node("elsewhere", zone="zone-b"), node("full", cpu="1"), node("taken"), node("near")),
     ]
-    asking = web("2", node_selector=((ZONE_LABEL, "zone-a"),), host_ports=(HostPort(80),), pod_anti_affinity=(BY_HOST,))
+    asking = web("2", node_selector={ZONE_LABEL: "zone-a"}, host_ports=(HostPort(80),), pod_anti_affinity=(BY_HOST,))
     running = [
         pod("x", node="taken", pod_shape=other(host_ports=(HostPort(80),))),
         pod("y", node="near", pod_shape=web()),
@@ -138,8 +120,8 @@ def test_a_pod_waits_where_each_node_is_ruled_out_by_another_rule() -> None:
 
 def test_pods_come_by_priority_and_then_by_age() -> None:
     noon = datetime(2026, 6, 1, 12, tzinfo=UTC)
-    late, early = replace(pod("late"), created=noon.replace(hour=13)), replace(pod("early"), created=noon)
-    urgent = replace(pod("urgent"), created=noon.replace(hour=14), priority=10)
+    late, early = pod("late", created=noon.replace(hour=13)), pod("early", created=noon)
+    urgent = pod("urgent", created=noon.replace(hour=14), priority=10)
     assert sorted([late, urgent, early], key=queue_order) == [urgent, early, late]
 
 

@@ -8,12 +8,11 @@ from unittest.mock import patch
 from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINTS
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.rehearsal import Rehearsal
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, selects, shape, term
 
 BATCH_ONLY = shape("3", labels={"app": "batch"}, node_selector={NODEPOOL_LABEL: "batch"})
 ANYWHERE = shape("3", labels={"app": "web"})
@@ -79,14 +78,14 @@ def test_a_taint_that_is_on_a_node_already_counts_only_where_it_is_asked_for() -
 
 
 def apart_from_itself(app: str) -> PodShape:
-    selector = LabelSelector((("app", app),))
-    return replace(shape("1", labels={"app": app}), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, selector),))
+    selector = selects(app)
+    return shape("1", labels={"app": app}, pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, selector),))
 
 
 def test_pods_that_wait_for_others_are_tried_again() -> None:
     """The first comes too early for the pod that it wants to be with; the buffers' room is enough all the same."""
-    beside_web = PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((("app", "web"),)))
-    beside = replace(shape("1", labels={"app": "side"}), pod_affinity=(beside_web,))
+    beside_web = term(HOSTNAME_LABEL)
+    beside = shape("1", labels={"app": "side"}, pod_affinity=(beside_web,))
     web = shape("1", labels={"app": "web"})
     problem = Problem(
         ClusterView(nodes=(node("general-1"),), namespaces={"shop": {}}),

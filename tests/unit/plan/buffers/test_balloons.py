@@ -39,7 +39,7 @@ from reconciler.plan.buffers.records import one_shot_memory
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.objects.objects import Owner
 from reconciler.plan.plan import make_plan
-from tests.builders import buffer_ref, demand, pod, resources, shape
+from tests.builders import buffer_ref, demand, pod, resources, selects, shape
 
 # Balloon pods: what is applied for a buffer, and when it goes.
 
@@ -149,7 +149,7 @@ def test_names_are_labels_too() -> None:
 
 
 def test_only_balloon_pods_with_a_node_stand() -> None:
-    ballooned = replace(shape("2", labels={"headroom.dev/balloon": WEB.name}), priority_class_name=CLASS.name)
+    ballooned = shape("2", labels={"headroom.dev/balloon": WEB.name}, priority_class_name=CLASS.name)
     bound = pod("a", node="n", pod_shape=ballooned)
     pods = (bound, pod("b", pod_shape=ballooned), replace(bound, deleting=True), pod("c", node="n"))
     assert standing_balloons(pods) == {WEB: 1}
@@ -157,10 +157,10 @@ def test_only_balloon_pods_with_a_node_stand() -> None:
 
 
 def test_rules_of_a_workload_about_its_own_pods_become_rules_about_the_balloons() -> None:
-    own, other = LabelSelector((("app", "web"),)), LabelSelector((("app", "db"),))
+    own, other = selects(), selects("db")
     spreads = tuple(TopologySpread("zone", 1, "DoNotSchedule", selector) for selector in (own, other))
     terms = tuple(PodAffinityTerm("host", selector) for selector in (own, other))
-    web = replace(shape(labels={"app": "web"}), topology_spread=spreads, pod_anti_affinity=terms, pod_affinity=terms)
+    web = shape(labels={"app": "web"}, topology_spread=spreads, pod_anti_affinity=terms, pod_affinity=terms)
     balloon = balloon_shape(web, "b")
     mine = LabelSelector((("headroom.dev/balloon", "b"),))
     assert [item.selector for item in balloon.topology_spread] == [mine, other]

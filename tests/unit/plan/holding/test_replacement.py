@@ -10,10 +10,10 @@ import pytest
 
 from reconciler.model.nodes import DO_NOT_DISRUPT, DisruptionBudget
 from reconciler.model.pods import PodDisruptionBudget
-from reconciler.model.requirements import LabelSelector, Taint
+from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.plan.holding.replacement import EXPIRY_LEAD, leaving_bins
-from tests.builders import node_pool, pod, shape
+from tests.builders import node_pool, pod, selects, shape
 from tests.unit.plan.worlds import A_PERSONS, HELD, NOW, pairs, pool_node, together, with_node
 
 DAY = timedelta(hours=24)
@@ -72,10 +72,8 @@ def blocked(name: str, by: str, **fields: Any) -> ClusterView:
     if by == "a person's annotation":
         return with_node(name, A_PERSONS, conditions={"Drifted": "True"}, **fields)
     annotations = {DO_NOT_DISRUPT: "true"} if by == "do-not-disrupt" else {}
-    runs = replace(pod("db-0", node=name, pod_shape=shape(labels={"app": "db"})), annotations=pairs(annotations))
-    budgets = (
-        (PodDisruptionBudget("shop", "db", LabelSelector((("app", "db"),)), allowed=0),) if by == "a budget" else ()
-    )
+    runs = pod("db-0", node=name, pod_shape=shape(labels={"app": "db"}), annotations=pairs(annotations))
+    budgets = (PodDisruptionBudget("shop", "db", selects("db"), allowed=0),) if by == "a budget" else ()
     view = with_node(name, conditions={"Drifted": "True"}, **fields)
     return replace(view, pods=(runs,), pod_disruption_budgets=budgets)
 

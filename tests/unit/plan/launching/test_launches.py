@@ -77,7 +77,7 @@ def test_names_fit_into_a_label() -> None:
 
 
 def test_a_node_is_made_by_all_whom_its_demands_rely_on_and_by_headroom_if_one_relies_on_nobody() -> None:
-    native, balloon = (replace(demand(name), fulfilment=kind) for name, kind in (("a", NATIVE), ("b", BALLOON)))
+    native, balloon = (demand(name, fulfilment=kind) for name, kind in (("a", NATIVE), ("b", BALLOON)))
     both, with_own = planned(chunks(1, "a"), chunks(1, "b")), planned(chunks(1, "a"), chunks(1, "web"))
     made = made_by_others(creations([both, with_own], ()), [native, balloon, demand("web")])
     assert [item.made_by for item in made] == [f"{maker_of(native)} and {maker_of(balloon)}", ""]

@@ -16,14 +16,14 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, DO_NOT_DISRUPT, INSTANCE
 from reconciler.model.pods import Pod, PodDisruptionBudget
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import Inventory
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.bins import all_bins
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.node_pools.disruption_budgets import PoolState, pool_state
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from reconciler.plan.plan import make_plan
-from tests.builders import instance_type, manifest, node, node_pool, pod, shape
+from tests.builders import instance_type, manifest, node, node_pool, one_of, pod, selects, shape
 from tests.unit.plan.worlds import APPLYSET, NOW, OWNER, claim, live, pool_node
 
 # What static NodePools gain and lose by a plan: nodes, what they cost, and which of them go.
@@ -34,11 +34,11 @@ CATALOG = (
     instance_type("m-4x", price=0.2),
     instance_type("m-8x", price=0.4),
 )
-ON_DEMAND = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",))
+ON_DEMAND = one_of(CAPACITY_TYPE_LABEL, "on-demand")
 
 
 def pool(replicas: int, **fields: Any) -> NodePool:
-    return replace(node_pool("reports", requirements=[ON_DEMAND]), replicas=replicas, **fields)
+    return node_pool("reports", requirements=[ON_DEMAND], replicas=replicas, **fields)
 
 
 def nodes(count: int, kind: str = "m-4x") -> tuple[Any, ...]:
@@ -78,7 +78,7 @@ def per_hour(answer: Plan) -> tuple[float, float]:
 
 
 def admitting(*requirements: Requirement) -> NodePool:
-    return replace(node_pool("reports", requirements=requirements), replicas=1)
+    return node_pool("reports", requirements=requirements, replicas=1)
 
 
 def there_with(replicas: int, count: int, *, deleting: bool = False) -> ClusterView:
@@ -99,11 +99,11 @@ OF_ONE_TYPE = replace(pool(1), template=replace(pool(1).template, labels=((INSTA
         ("no type has an opinion on a label of one's own", 1, there_with(0, 0),
          admitting(Requirement("example.com/team", Operator.EXISTS)), (0, 1, "c-2x", 0.05)),
         ("of what nobody sells the price is not known", 1, there_with(0, 0),
-         admitting(Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",))), (0, 1, "", None)),
+         admitting(one_of(CAPACITY_TYPE_LABEL, "reserved")), (0, 1, "", None)),
         ("template labels are requirements too", 1, there_with(0, 0), OF_ONE_TYPE, (0, 1, "m-8x", 0.4)),
         ("nodes on their way out are replaced", 1, there_with(1, 1, deleting=True), None, (0, 1, "c-2x", 0.1)),
-        ("a limit of nodes lets some come", 5, there_with(2, 2), pool(5, limits=(("nodes", 3),)), (2, 3, "c-2x", 0.1, 2)),
-        ("a limit below takes nothing away", 5, there_with(2, 2), pool(5, limits=(("nodes", 1),)), None),
+        ("a limit of nodes lets some come", 5, there_with(2, 2), pool(5, limits={"nodes": "3"}), (2, 3, "c-2x", 0.1, 2)),
+        ("a limit below takes nothing away", 5, there_with(2, 2), pool(5, limits={"nodes": "1"}), None),
         ("a pool that is not ready does not grow", 5, there_with(2, 2), pool(5, ready=False), None),
         ("nor one that is being deleted", 5, there_with(2, 2), pool(5, deleting=True), None),
         ("what is as it is to be is not told", 2, there_with(2, 2), None, None),
@@ -126,7 +126,7 @@ def test_the_cost_has_new_nodes_and_says_as_what_they_are_counted() -> None:
 
 
 def test_nodes_without_a_known_price_are_told_and_not_guessed() -> None:
-    typed = replace(node_pool("reports", requirements=[replace(ON_DEMAND, values=("reserved",))]), replicas=1)
+    typed = node_pool("reports", requirements=[replace(ON_DEMAND, values=("reserved",))], replicas=1)
     answer = plan(1, ClusterView(objects=there(0)), typed)
     assert per_hour(answer) == (0, 0)
     assert answer.cost.assumptions[1].startswith("1 node of static NodePool reports will come, not counted")
@@ -167,17 +167,17 @@ def test_a_dynamic_pool_is_not_counted_though_git_would_have_it_static() -> None
 
 NODES = (node("a", pool="reports"), node("b", pool="reports"), node("c", pool="general"))
 BUDGETS = (
-    PodDisruptionBudget("shop", "queue", LabelSelector((("app", "queue"),)), allowed=0),
-    PodDisruptionBudget("shop", "cache", LabelSelector((("app", "cache"),)), allowed=1),
+    PodDisruptionBudget("shop", "queue", selects("queue"), allowed=0),
+    PodDisruptionBudget("shop", "cache", selects("cache"), allowed=1),
 )
 
 
 def reports(replicas: int | None) -> NodePool:
-    return replace(node_pool("reports"), replicas=replicas)
+    return node_pool("reports", replicas=replicas)
 
 
 def kept(name: str, on: str, value: str = "true", *, owner_kind: str = "ReplicaSet") -> Pod:
-    return replace(pod(name, node=on, owner_kind=owner_kind), annotations=((DO_NOT_DISRUPT, value),))
+    return pod(name, node=on, owner_kind=owner_kind, annotations=((DO_NOT_DISRUPT, value),))
 
 
 def found(replicas: int | None, *pods: Pod) -> tuple[Finding, ...]:
