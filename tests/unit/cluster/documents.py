@@ -14,7 +14,12 @@ from reconciler.model.nodes import InstanceType
 Document = dict[str, Any]
 
 
-def pod(name: str = "web-1", *, cpu: str = "250m", node: str | None = "node-1", **status: Any) -> Document:
+def named(name: str, **fields: Any) -> Document:
+    """An object in the namespace `shop` with nothing but what a test is about."""
+    return {"metadata": {"name": name, "namespace": "shop"}, **fields}
+
+
+def pod(name: str = "web-1", *, cpu: str = "250m", node: object = "node-1", **status: Any) -> Document:
     return {
         "metadata": {
             "name": name,

@@ -31,7 +31,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import LiveObject
-from tests.unit.cluster.documents import buffer, deployment, managed, node, node_claim, pod
+from tests.unit.cluster.documents import buffer, deployment, managed, named, node_claim, pod
 
 
 def value(resource: Resource, document: dict[str, Any]) -> Any:
@@ -40,15 +40,11 @@ def value(resource: Resource, document: dict[str, Any]) -> Any:
     return decoded.value
 
 
-@pytest.mark.parametrize("status", ["False", "Unknown"])
-def test_a_node_whose_ready_condition_is_not_true_is_not_ready(status: str) -> None:
-    document = node()
-    document["status"]["conditions"] = [{"type": "Ready", "status": status}]
-    assert value(NODES, document).ready is False
-
-
-def test_a_node_that_says_nothing_about_itself_is_not_ready() -> None:
-    found = value(NODES, {"metadata": {"name": "new"}})
+@pytest.mark.parametrize(
+    "conditions", [[], *([{"type": "Ready", "status": status}] for status in ("False", "Unknown"))]
+)
+def test_a_node_that_does_not_say_it_is_ready_is_not(conditions: list[dict[str, str]]) -> None:
+    found = value(NODES, {"metadata": {"name": "new"}, "status": {"conditions": conditions}})
     assert (found.ready, found.allocatable) == (False, Resources())
 
 
@@ -104,9 +100,8 @@ def test_a_replication_controllers_selector_is_a_bare_map() -> None:
 
 
 def test_jobs_have_their_size_in_parallelism() -> None:
-    template = deployment()["spec"]["template"]
-    job = {"metadata": {"name": "j", "namespace": "shop"}, "spec": {"parallelism": 5, "template": template}}
-    cron = {"metadata": {"name": "c", "namespace": "shop"}, "spec": {"jobTemplate": {"spec": job["spec"]}}}
+    job = named("j", spec={"parallelism": 5, "template": deployment()["spec"]["template"]})
+    cron = named("c", spec={"jobTemplate": {"spec": job["spec"]}})
     assert value(JOBS, job).replicas == 5
     assert value(CRON_JOBS, cron).replicas == 5
     assert value(CRON_JOBS, cron).shape == value(JOBS, job).shape
@@ -134,15 +129,13 @@ def test_jobs_have_their_size_in_parallelism() -> None:
     ],
 )
 def test_a_job_asks_for_what_is_left_of_it(spec: dict[str, Any], status: dict[str, Any], left: int) -> None:
-    document = {"metadata": {"name": "j", "namespace": "shop"}, "spec": spec, "status": status}
-    assert value(JOBS, document).replicas == left
+    assert value(JOBS, named("j", spec=spec, status=status)).replicas == left
 
 
 def test_a_suspended_cron_job_makes_no_jobs() -> None:
     spec = {"jobTemplate": {"spec": {"parallelism": 4, "completions": 3}}}
-    metadata = {"name": "c", "namespace": "shop"}
-    assert value(CRON_JOBS, {"metadata": metadata, "spec": spec}).replicas == 3
-    assert value(CRON_JOBS, {"metadata": metadata, "spec": {**spec, "suspend": True}}).replicas == 0
+    assert value(CRON_JOBS, named("c", spec=spec)).replicas == 3
+    assert value(CRON_JOBS, named("c", spec={**spec, "suspend": True})).replicas == 0
 
 
 CLONE_SETS = Resource("apps.kruise.io", "CloneSet", "clonesets", ("v1alpha1",), builtin=False)
@@ -171,7 +164,7 @@ def test_a_kind_with_a_scale_is_what_its_scale_tells(spec: dict[str, Any], statu
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"replicas": "many", "selector": 5}, {"selector": {}}])
 def test_a_kind_with_a_scale_may_have_fields_of_any_type(spec: Any) -> None:
-    found = value(CLONE_SETS, {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec, "status": spec})
+    found = value(CLONE_SETS, named("web", spec=spec, status=spec))
     assert (found.replicas, found.observed_replicas, found.selector) == (None, None, None)
 
 
@@ -188,57 +181,40 @@ def test_a_priority_class() -> None:
 
 def test_of_a_quota_what_pods_request() -> None:
     hard = {"requests.cpu": "4", "memory": "8Gi", "limits.cpu": "8", "count/secrets": "5", "requests.storage": "1Ti"}
-    document = {
-        "metadata": {"name": "q", "namespace": "shop"},
-        "spec": {"hard": hard},
-        "status": {"hard": hard, "used": {"requests.cpu": "1500m", "memory": "0"}},
+    status = {"hard": hard, "used": {"requests.cpu": "1500m", "memory": "0"}}
+    limits, used = (("cpu", 4000), ("memory", 8 * 2**30)), Resources.parse({"cpu": "1500m"})
+    found = value(RESOURCE_QUOTAS, named("q", spec={"hard": hard}, status=status))
+    assert found == ResourceQuota("shop", "q", limits, used)
+    assert value(RESOURCE_QUOTAS, named("q", spec={"hard": {"cpu": "0"}})).hard == (("cpu", 0),), "zero forbids"
+
+
+def scoped(*expressions: dict[str, Any]) -> dict[str, Any]:
+    spec = {
+        "hard": {"cpu": "4"},
+        "scopes": ["NotTerminating"],
+        "scopeSelector": {"matchExpressions": list(expressions)},
     }
-    assert value(RESOURCE_QUOTAS, document) == ResourceQuota(
-        "shop", "q", (("cpu", 4000), ("memory", 8 * 2**30)), Resources.parse({"cpu": "1500m"})
-    )
-
-
-def test_a_quota_of_zero_forbids() -> None:
-    document = {"metadata": {"name": "q", "namespace": "shop"}, "spec": {"hard": {"cpu": "0"}}}
-    assert value(RESOURCE_QUOTAS, document).hard == (("cpu", 0),)
+    return named("q", spec=spec)
 
 
 def test_a_quota_has_its_scopes_from_both_places() -> None:
-    selector = {
-        "matchExpressions": [
-            {"scopeName": "PriorityClass", "operator": "In", "values": ["high", "low"]},
-            {"scopeName": "NotBestEffort", "operator": "Exists"},
-        ]
-    }
-    document = {
-        "metadata": {"name": "q", "namespace": "shop"},
-        "spec": {"hard": {"cpu": "4"}, "scopes": ["NotTerminating"], "scopeSelector": selector},
-    }
-    assert value(RESOURCE_QUOTAS, document).scopes == (
+    classes = {"scopeName": "PriorityClass", "operator": "In", "values": ["high", "low"]}
+    assert value(RESOURCE_QUOTAS, scoped(classes, {"scopeName": "NotBestEffort", "operator": "Exists"})).scopes == (
         Requirement("NotTerminating", Operator.EXISTS),
         Requirement("PriorityClass", Operator.IN, ("high", "low")),
         Requirement("NotBestEffort", Operator.EXISTS),
     )
-
-
-def test_a_quota_with_a_scope_that_cannot_be_read_is_a_gap() -> None:
-    selector = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Near"}]}
-    spec = {"hard": {"cpu": "4"}, "scopeSelector": selector}
-    decoded = decode(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "shop"}, "spec": spec})
-    assert decoded.value is None
-    assert decoded.problem == ("ResourceQuota/shop/q cannot be read: operator 'Near' of 'PriorityClass' does not exist")
+    decoded = decode(RESOURCE_QUOTAS, scoped({"scopeName": "PriorityClass", "operator": "Near"}))
+    problem = "ResourceQuota/shop/q cannot be read: operator 'Near' of 'PriorityClass' does not exist"
+    assert (decoded.value, decoded.problem) == (None, problem), "a scope that cannot be read is a gap"
 
 
 def test_a_pod_disruption_budget_has_what_may_be_evicted_now() -> None:
-    document = {
-        "metadata": {"name": "queue", "namespace": "shop"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "queue"}}},
-        "status": {"disruptionsAllowed": 2, "expectedPods": 3, "currentHealthy": 3},
-    }
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "queue"}}}
+    document = named("queue", spec=spec, status={"disruptionsAllowed": 2, "expectedPods": 3, "currentHealthy": 3})
     selector = LabelSelector((("app", "queue"),))
     assert value(POD_DISRUPTION_BUDGETS, document) == PodDisruptionBudget("shop", "queue", selector, 2)
-    bare = {"metadata": {"name": "new", "namespace": "shop"}, "spec": {}}
-    assert value(POD_DISRUPTION_BUDGETS, bare) == PodDisruptionBudget("shop", "new")
+    assert value(POD_DISRUPTION_BUDGETS, named("new", spec={})) == PodDisruptionBudget("shop", "new")
 
 
 @pytest.mark.parametrize(
@@ -254,8 +230,8 @@ def test_a_pod_disruption_budget_has_what_may_be_evicted_now() -> None:
     ids=str,
 )
 def test_a_pod_disruption_budget_that_lets_none_go_whatever_there_is(spec: dict[str, object], *, none: bool) -> None:
-    document = {"metadata": {"name": "queue", "namespace": "shop"}, "spec": spec}
-    assert value(POD_DISRUPTION_BUDGETS, document) == PodDisruptionBudget("shop", "queue", allows_none=none)
+    found = value(POD_DISRUPTION_BUDGETS, named("queue", spec=spec))
+    assert found == PodDisruptionBudget("shop", "queue", allows_none=none)
 
 
 def test_a_namespace() -> None:
@@ -283,15 +259,14 @@ def test_a_declared_kind_is_kept_whole_but_for_what_changes_with_every_write() -
     assert found.body["spec"] == buffer()["spec"]
 
 
-def test_a_number_where_a_text_belongs_names_the_object_and_the_field() -> None:
-    document = pod()
-    document["spec"]["nodeName"] = 7
-    assert decode(PODS, document).problem == (
-        "Pod/shop/web-1 cannot be read: expected `str | null`, got `int` at spec.nodeName"
-    )
-
-
-def test_a_pod_that_asks_for_less_than_nothing_cannot_be_read() -> None:
-    decoded = decode(PODS, pod(cpu="-3"))
-    assert decoded.value is None
-    assert decoded.problem == "Pod/shop/web-1 cannot be read: resources of container main: cpu is -3, which is negative"
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (pod(node=7), "expected `str | null`, got `int` at spec.nodeName"),
+        (pod(cpu="-3"), "resources of container main: cpu is -3, which is negative"),
+    ],
+    ids=["a number where a text belongs", "less than nothing"],
+)
+def test_a_pod_that_cannot_be_read_is_named_with_the_field(document: dict[str, Any], problem: str) -> None:
+    decoded = decode(PODS, document)
+    assert (decoded.value, decoded.problem) == (None, f"Pod/shop/web-1 cannot be read: {problem}")

@@ -30,7 +30,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from tests import builders
-from tests.unit.cluster.documents import Document, buffer, capture, deployment, managed, node, pod
+from tests.unit.cluster.documents import Document, buffer, capture, deployment, managed, named, node, pod
 
 SECRET = "hunter2"
 
@@ -91,6 +91,14 @@ def read(resource: Resource) -> Iterable[Document]:
 
 def text_of(path: Path) -> str:
     return "".join(file.read_text() for file in sorted(path.iterdir()))
+
+
+def packed(folder: Path) -> Path:
+    """An archive that somebody made by hand, with a folder in it."""
+    path = folder.with_name("by-hand.tgz")
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder, arcname="some/folder")
+    return path
 
 
 def test_nothing_secret_gets_in(tmp_path: Path) -> None:
@@ -161,9 +169,7 @@ def test_files_are_named_by_plural_and_hold_lists_as_kubectl_prints_them(tmp_pat
 def test_an_archive_may_have_a_folder_in_it_and_other_files(tmp_path: Path) -> None:
     capture(read, tmp_path / "shot")
     (tmp_path / "shot" / "notes.txt").write_text("mine")
-    with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
-        archive.add(tmp_path / "shot", arcname="some/folder")
-    assert len(snapshot_at(str(tmp_path / "by-hand.tgz")).view().pods) == 2
+    assert len(snapshot_at(str(packed(tmp_path / "shot"))).view().pods) == 2
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -172,10 +178,7 @@ def test_a_list_under_another_name_is_not_passed_over_in_silence(tmp_path: Path,
     capture(read, folder)
     for name in ("objects.json", "deployments.yaml", ".pods.json", "notes.txt"):
         (folder / name).write_text("{}")
-    if archived:
-        with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
-            archive.add(folder, arcname="some/folder")
-    path = tmp_path / "by-hand.tgz" if archived else folder
+    path = packed(folder) if archived else folder
     (finding,) = snapshot_at(str(path)).view().findings
     assert (finding.code, finding.severity) == ("unread-file", Severity.WARNING)
     assert finding.message == f"{path}: deployments.yaml, objects.json are not read: no file of a snapshot is called so"
@@ -210,10 +213,7 @@ def test_any_kind_with_a_scale_is_read(tmp_path: Path, archived: bool) -> None: 
     folder = tmp_path / "shot"
     folder.mkdir()
     (folder / "workloads.json").write_text(kubectl_list(clone_set(), clone_set("api", version="v1beta1")))
-    if archived:
-        with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
-            archive.add(folder, arcname="some/folder")
-    view = snapshot_at(str(tmp_path / "by-hand.tgz" if archived else folder)).view()
+    view = snapshot_at(str(packed(folder) if archived else folder)).view()
     assert view.findings == ()
     assert [str(item.ref) for item in view.workloads] == ["CloneSet/shop/api", "CloneSet/shop/web"]
     web = view.workloads[1]
@@ -266,10 +266,7 @@ def test_how_far_a_job_has_come_is_captured(tmp_path: Path) -> None:
     spec = {"parallelism": 5, "completions": 8, "template": deployment()["spec"]["template"]}
     ended = {"type": "Complete", "status": "True", "message": SECRET}
     states: dict[str, Document] = {"half": {"succeeded": 6, "active": 2}, "over": {"conditions": [ended]}}
-    jobs = [
-        {"metadata": {"name": name, "namespace": "shop"}, "spec": spec, "status": {**status, "startTime": "x"}}
-        for name, status in states.items()
-    ]
+    jobs = [named(name, spec=spec, status={**status, "startTime": "x"}) for name, status in states.items()]
     capture(lambda resource: jobs if resource is JOBS else [], tmp_path)
     assert SECRET not in text_of(tmp_path)
     assert [item.replicas for item in snapshot_at(str(tmp_path)).view().workloads] == [2, 0]
@@ -303,10 +300,8 @@ def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, message: s
 
 def test_a_path_without_a_snapshot_says_how_to_make_one(tmp_path: Path) -> None:
     (tmp_path / "above" / "snapshot").mkdir(parents=True)
-    for name, words in (
-        ("nowhere", "there is no such snapshot"),
-        ("above", "no file of a snapshot is in this folder"),
-    ):
+    said = {"nowhere": "there is no such snapshot", "above": "no file of a snapshot is in this folder"}
+    for name, words in said.items():
         with pytest.raises(Invalid, match=words) as refused:
             snapshot_at(str(tmp_path / name)).view()
         assert "headroom snapshot -o" in refused.value.hint
