@@ -12,7 +12,10 @@ import yaml
 from click.testing import CliRunner
 
 from reconciler.cli.application import application
+from reconciler.cluster.resources import BY_KIND, scaled_kind
+from reconciler.cluster.view import ViewStore
 from reconciler.model.buffers import Dialect
+from reconciler.model.view import ClusterView
 from tests.builders import manifest
 from tests.manifests import snapshot_in
 
@@ -40,6 +43,15 @@ class World:
     def add(self, plural: str, *documents: Document) -> World:
         self.lists.setdefault(plural, []).extend(documents)
         return self
+
+    def view(self) -> ClusterView:
+        """The cluster as headroom sees it."""
+        store = ViewStore()
+        for document in (item for items in self.lists.values() for item in items):
+            (group, _, version), kind = document["apiVersion"].rpartition("/"), document["kind"]
+            other = scaled_kind(group, kind, f"{kind.lower()}s", (version,))
+            store.put(BY_KIND.get((group, kind), other), document)
+        return store.view()
 
     def plan(self, dialect: Dialect, *words: str) -> Document:
         """What `headroom plan --output json` prints."""
@@ -138,6 +150,18 @@ def quota(given: Mapping[str, Any]) -> Document:
         spec["scopeSelector"] = {"matchExpressions": given["scopeSelector"]}
     status = {"hard": given["hard"], "used": given.get("used", {})}
     return manifest("v1", "ResourceQuota", given.get("name", "q"), NAMESPACE, spec=spec, status=status)
+
+
+def with_quotas(folder: Path, given: Mapping[str, Any], names: Iterable[str]) -> World:
+    """What a case of the kind `quota` is given. names: of its buffers, the oldest first."""
+    world = World(folder).add("resourcequotas", *map(quota, given["quotas"]))
+    for item in given["podTemplates"]:
+        extra = {key: value for key, value in item.items() if key not in {"name", "podSpec"}}
+        world.add("podtemplates", pod_template(item["name"], item["podSpec"] | extra))
+    for index, (name, item) in enumerate(zip(names, given["buffers"], strict=True)):
+        spec = {"podTemplateRef": {"name": item["podTemplate"]}, "replicas": item["replicas"]}
+        world.add("capacitybuffers", buffer(spec, name, f"2026-01-{index + 1:02}T00:00:00Z"))
+    return world
 
 
 def in_cluster(folder: Path, objects: Iterable[Mapping[str, Any]], *buffers: Document) -> World:

@@ -22,6 +22,7 @@ from tests.unit.cli.buffer_documents import (
     pod_spec,
     pod_template,
     quota,
+    with_quotas,
     workload,
 )
 
@@ -156,13 +157,7 @@ def test_quotas_cap_buffers_oldest_first(case: Case, tmp_path: Path) -> None:
     """Named against the alphabet, so that only their ages put them in order."""
     given = case["input"]
     names = [f"b{9 - index}" for index in range(len(given["buffers"]))]
-    world = World(tmp_path).add("resourcequotas", *map(quota, given["quotas"]))
-    for item in given["podTemplates"]:
-        extra = {key: value for key, value in item.items() if key not in {"name", "podSpec"}}
-        world.add("podtemplates", pod_template(item["name"], item["podSpec"] | extra))
-    for index, (name, item) in enumerate(zip(names, given["buffers"], strict=True)):
-        spec = {"podTemplateRef": {"name": item["podTemplate"]}, "replicas": item["replicas"]}
-        world.add("capacitybuffers", buffer(spec, name, f"2026-01-{index + 1:02}T00:00:00Z"))
+    world = with_quotas(tmp_path, given, names)
     plan = world.plan(Dialect.CLUSTER_AUTOSCALER)
     rows = [demand_of(plan, name) for name in names]
     assert [row["desired"] for row in rows] == case["expect"]["replicas"]
