@@ -27,6 +27,7 @@ from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
 from reconciler.placement.arrays import MINIMUM, PLENTY, RUNNING, Amounts, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain
+from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
@@ -193,7 +194,7 @@ def _existing(state: State, batches: Sequence[Batch], running: Amounts | int) ->
 
 def _most_nodes(state: State, pool: int) -> float:
     """How many new ones a NodePool may have."""
-    left = state.limits.nodes_left(state.offers[pool].pool.name)
+    left = state.limits.left(state.offers[pool].pool.name).get(NODES)
     planned = sum(state.planned.of(index).pool == pool for index in range(state.planned.count))
     return math.inf if left is None else max(left, 0) + planned
 
@@ -392,9 +393,6 @@ def _differ_in_price(offers: PoolOffers, key: str) -> bool:
     rows = np.flatnonzero(offers.rows & offers.priced)
     if not all(isinstance(cell, str) for cell in table.seen(key, rows)):
         return False
-    codes, _ = table.column(key)
-    cheapest: dict[tuple[int, int], int] = {}
-    for row in rows.tolist():
-        place = (int(offers.offerings.types_of[row]), int(codes[row]))
-        cheapest[place] = min(cheapest.get(place, int(offers.prices[row])), int(offers.prices[row]))
-    return len({(number, price) for (number, _), price in cheapest.items()}) > len({number for number, _ in cheapest})
+    codes, cells = table.column(key)
+    least = np.array([offers.least_prices(rows[codes[rows] == code]) for code in range(len(cells))])
+    return bool((np.where(least < PLENTY, least, 0).max(axis=0) > least.min(axis=0)).any())

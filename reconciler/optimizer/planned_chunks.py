@@ -16,7 +16,7 @@ import numpy as np
 
 from reconciler.optimizer.packing import NodeRules, Packing, Pattern, bin_types_for, planned_pattern
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.limits import RESERVATION_MARK
+from reconciler.placement.constraints.limits import is_reservation
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
@@ -89,7 +89,7 @@ def _shapes_on(
 ) -> list[tuple[Shape, int]] | None:
     """What a planned node holds; None where it is to be kept as it is."""
     template = state.planned.of(index)
-    if template.own_taint is not None or RESERVATION_MARK in template.offers.pool.name:
+    if template.own_taint is not None or is_reservation(template.offers):
         return None
     shapes = [shape for entry in entries if (shape := _shape(state, index, entry, places)) is not None]
     if len(shapes) < len(entries):

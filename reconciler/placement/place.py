@@ -40,8 +40,8 @@ from reconciler.placement.constraints.limits import (
     PoolLimits,
     in_its_pool,
     largest_of,
+    reservations_apart,
     reservations_of,
-    usable_offers,
 )
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.volumes import with_volumes
@@ -322,7 +322,7 @@ def _initial_state(
     topology.count_pods()
     reservations = reservations_of(catalog, view)
     limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations, options.promised)
-    offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
+    offers = [part for item in every.values() if usable(item.pool) for part in reservations_apart(item, reservations)]
     sentences = (*assumptions, *catalog.left_out, *unsettled_overlays(overlays), *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()

@@ -52,7 +52,9 @@ class Shortage:
 
 
 class PoolLimits:
-    """Running account of every pool's limits. Charges of an attempt that is undone are taken back."""
+    """Running account of every pool's limits. Charges of an attempt that is undone are taken back.
+
+    A reservation is an account too, with a limit on nodes, which all NodePools share that may use it."""
 
     def __init__(
         self,
@@ -65,52 +67,52 @@ class PoolLimits:
         """reservations: how many nodes are left of each.
 
         promised: what pools will use in addition, for pending pods."""
-        self._reserved = dict(reservations)
-        self._taken = dict.fromkeys(reservations, 0)
-        self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
-        types = {instance_type.name: instance_type for instance_type in instance_types}
-        used = _usage(view, types, frozenset(self._limits))
+        of_pools = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
+        self._limits = of_pools | {f"{RESERVATION_MARK}{name}": {NODES: left} for name, left in reservations.items()}
+        self._reserves = bool(reservations)
         self._promised = dict(promised)
-        self._used = {name: dict((used[name] + self._promised.get(name, NOTHING)).amounts) for name in self._limits}
+        types = {instance_type.name: instance_type for instance_type in instance_types}
+        usage = _usage(view, types, frozenset(of_pools))
+        self._used = {
+            account: {
+                name: usage.get(account, NOTHING).get(name) + self._promised.get(account, NOTHING).get(name)
+                for name in limits
+            }
+            for account, limits in self._limits.items()
+        }
+
+    def _accounts(self, pool: str) -> list[str]:
+        """Those that new nodes of a pool are charged to: of the reservation and of the NodePool, where they are limited."""
+        name, mark, reservation = pool.partition(RESERVATION_MARK)
+        return [account for account in (mark + reservation, name) if account in self._limits]
 
     def is_limited(self, pool: str) -> bool:
-        name, mark, _ = pool.partition(RESERVATION_MARK)
-        return bool(mark) or name in self._limits
+        return bool(self._accounts(pool))
 
     def left(self, pool: str) -> dict[str, int]:
         """By limited resource, how much of it may still be used; below 0 where the pool is over its limit."""
-        name, _, _ = pool.partition(RESERVATION_MARK)
-        used = self._used.get(name, {})
-        return {resource: limit - used.get(resource, 0) for resource, limit in self._limits.get(name, {}).items()}
+        left: dict[str, int] = {}
+        for account in self._accounts(pool):
+            for name, limit in self._limits[account].items():
+                left[name] = min(left.get(name, PLENTY), limit - self._used[account][name])
+        return left
 
     def are_near(self, asked: Mapping[str, float]) -> bool:
         """Whether some limit leaves less than twice what chunks ask for in all, of each resource and of nodes."""
         left = (item for pool in self._limits for item in self.left(pool).items())
-        return bool(self._reserved) or any(amount < 2 * asked.get(name, PLENTY) for name, amount in left)
-
-    def nodes_left(self, pool: str) -> int | None:
-        """How many more nodes a reservation and the limit on nodes allow; None without such a limit."""
-        name, _, reservation = pool.partition(RESERVATION_MARK)
-        left = [self.left(name)[NODES]] if NODES in self._limits.get(name, {}) else []
-        if reservation:
-            left.append(self._reserved[reservation] - self._taken[reservation])
-        return min(left, default=None)
+        return self._reserves or any(amount < 2 * asked.get(name, PLENTY) for name, amount in left)
 
     def shortage(
         self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
     ) -> Shortage | None:
         """The first limit, by name, that `nodes` more nodes of capacity `more` (replacing `instead_of`) would break."""
-        pool, _, reservation = pool.partition(RESERVATION_MARK)
-        if reservation and nodes > 0 and self._taken[reservation] + nodes > self._reserved[reservation]:
-            return Shortage(f"{reservation} nodes", self._reserved[reservation], self._taken[reservation])
-        limits = self._limits.get(pool)
-        if limits is None:
-            return None
-        for name in sorted(limits):
-            wanted = nodes if name == NODES else more.get(name) - instead_of.get(name)
-            # A pool that is over its limit may still take a node that needs none of that resource.
-            if wanted > 0 and self._used[pool].get(name, 0) + wanted > limits[name]:
-                return Shortage(name, limits[name], self._used[pool].get(name, 0))
+        for account in self._accounts(pool):
+            limits, used = self._limits[account], self._used[account]
+            for name in sorted(limits):
+                wanted = nodes if name == NODES else more.get(name) - instead_of.get(name)
+                # A pool that is over its limit may still take a node that needs none of that resource.
+                if wanted > 0 and used[name] + wanted > limits[name]:
+                    return Shortage(name, limits[name], used[name])
         return None
 
     def words(self, offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
@@ -134,15 +136,10 @@ class PoolLimits:
         return f"{words}; the nodes that pending pods need are counted in" if promised else words
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
-        pool, _, reservation = pool.partition(RESERVATION_MARK)
-        if reservation:
-            self._taken[reservation] += nodes
-        used = self._used.get(pool)
-        if used is None:
-            return
-        used[NODES] = used.get(NODES, 0) + nodes
-        for name, amount in (more - instead_of).amounts:
-            used[name] = used.get(name, 0) + amount
+        for account in self._accounts(pool):
+            used = self._used[account]
+            for name in used:
+                used[name] += nodes if name == NODES else more.get(name) - instead_of.get(name)
 
 
 def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozenset[str]) -> dict[str, Resources]:
@@ -250,13 +247,8 @@ def reservations_of(catalog: Offerings, view: ClusterView) -> dict[str, int]:
     return left
 
 
-def usable_offers(every: Sequence[PoolOffers], pools: Sequence[NodePool], left: Mapping[str, int]) -> list[PoolOffers]:
-    """The offers of these pools, without reserved offerings, each followed by those of its reservations. left: see `reservations_of`."""
-    names = {pool.name for pool in pools}
-    return [item for offers in every if offers.pool.name in names for item in _apart(offers, left)]
-
-
-def _apart(offers: PoolOffers, left: Mapping[str, int]) -> list[PoolOffers]:
+def reservations_apart(offers: PoolOffers, left: Mapping[str, int]) -> list[PoolOffers]:
+    """The offers without reserved offerings, followed by those of the pool's reservations. left: see `reservations_of`."""
     reserved = offers.rows & _rows(offers.offerings)
     if not reserved.any():
         return [offers]

@@ -13,6 +13,7 @@ import numpy as np
 from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
+from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
 from reconciler.placement.engine.fill import Task, has_room, rule_caps
 from reconciler.placement.engine.journal import BATCH
@@ -58,12 +59,11 @@ class BatchWalk:
 
     def __init__(self, state: State, batches: Sequence[Batch]) -> None:
         self._state = state
-        limits = [state.limits.nodes_left(item.pool.name) for item in state.offers]
         self._usable = (
             bool(state.weights)
             and not state.minimums
             and not state.near_limits
-            and not any(left is not None for left in limits)
+            and not any(NODES in state.limits.left(item.pool.name) for item in state.offers)
         )
         self._types = state.templates.types_of(state.weights[0]) if self._usable else np.zeros(0, dtype=np.int64)
         self._kinds: dict[tuple[int, bool], int] = {}

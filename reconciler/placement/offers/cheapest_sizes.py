@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from reconciler.placement.arrays import MOST_WORTH, PLENTY, Amounts, Fractions, Numbers
-from reconciler.placement.constraints.limits import RESERVATION_MARK
+from reconciler.placement.constraints.limits import is_reservation
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.offers.node_templates import Compatibility
 from reconciler.placement.offers.pool_offers import PoolOffers
@@ -115,7 +115,7 @@ def _sold(offers: Sequence[PoolOffers]) -> tuple[Fractions, Fractions]:
     """Price and room of each type that a pool sells, at its cheapest."""
     prices, rooms = [], []
     for item in offers:
-        if RESERVATION_MARK in item.pool.name:  # it costs next to nothing, and there are few
+        if is_reservation(item):  # it costs next to nothing, and there are few
             continue
         least = item.least_prices(item.rows)
         sold = (least > 0) & (least < PLENTY)

@@ -20,7 +20,7 @@ from reconciler.model.nodes import (
 from reconciler.model.pods import DaemonSet, HostPort
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
-from reconciler.placement.arrays import PLENTY, Amounts, ResourceColumns
+from reconciler.placement.arrays import PLENTY, Amounts, Numbers, ResourceColumns
 from reconciler.placement.batches import Needs, needs_of
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
@@ -82,7 +82,7 @@ class PoolOffers:
     def taints(self) -> tuple[Taint, ...]:
         return self.pool.template.taints
 
-    def least_prices(self, rows: Mask | slice) -> Amounts:
+    def least_prices(self, rows: Mask | Numbers | slice) -> Amounts:
         """By type, the least price of these rows in billionths of a USD an hour; PLENTY where there is none."""
         least: Amounts = np.full(len(self.room), PLENTY, dtype=np.int64)
         np.minimum.at(least, self.offerings.types_of[rows], self.prices[rows])

@@ -13,7 +13,7 @@ from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.quantity import format_amount
 from reconciler.placement.arrays import times
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK, is_reservation
+from reconciler.placement.constraints.limits import NODES, RESERVATION_MARK, is_reservation
 from reconciler.placement.constraints.min_values import min_values_reason
 from reconciler.placement.constraints.node_rules import (
     MATCHES_NOTHING,
@@ -187,8 +187,7 @@ def _used_up(state: State, batch: Batch, offers: PoolOffers, wanted: Requirement
     found = []
     for item in state.offers:
         pool, mark, reservation = item.pool.name.partition(RESERVATION_MARK)
-        shortage = state.limits.shortage(item.pool.name, NOTHING) if mark and pool == offers.pool.name else None
-        used_up = shortage is not None and shortage.resource != NODES
+        used_up = mark and pool == offers.pool.name and state.limits.left(mark + reservation)[NODES] <= 0
         if used_up and (item.rows_for(wanted) & item.rows_holding(batch.needs.request)).any():
             found.append(reservation)
     return found
