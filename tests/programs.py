@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -15,6 +17,12 @@ def program(*names: str, install: str) -> str:
     if found is None:
         fail_or_skip(f"none of {', '.join(names)} is on PATH: install {install}")
     return found
+
+
+def kustomized(folder: Path, *flags: str) -> str:
+    """What `kubectl kustomize` renders."""
+    command = [program("kubectl", install="kubectl"), "kustomize", *flags, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def fail_or_skip(missing: str) -> NoReturn:

@@ -14,9 +14,8 @@ import yaml
 from reconciler import __version__
 from reconciler.manifests.crds import crds, to_yaml
 from reconciler.settings.load import load_settings, variable_of
-from reconciler.telemetry.metrics import Metrics
 from tests.goldens import check
-from tests.programs import program
+from tests.programs import kustomized
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 DEFINITIONS = {definition["metadata"]["name"]: definition for definition in crds()}
@@ -39,9 +38,8 @@ def test_the_deployment_has_settings_that_exist(tmp_path: Path) -> None:
     assert settings.cluster == "in-cluster"
     assert settings.leader_election
     assert settings.catalog.startswith("karpenter-metrics:http")
-    deployment = yaml.safe_load((CONFIG / "deploy" / "deployment.yaml").read_text())
-    mounts = {mount["mountPath"] for mount in deployment["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]}
-    assert settings.git.state in mounts
+    (daemon,) = deployment()["spec"]["template"]["spec"]["containers"]
+    assert settings.git.state in {mount["mountPath"] for mount in daemon["volumeMounts"]}
 
 
 def deployment() -> dict[str, Any]:
@@ -86,15 +84,13 @@ def test_the_inventory_is_in_the_namespace_of_the_pod() -> None:
 
 
 def test_the_documented_overlay_sets_image_and_repository_and_brings_the_token(tmp_path: Path) -> None:
-    kubectl = program("kubectl", install="kubectl")
     page = (CONFIG.parent / "docs" / "operations.md").read_text(encoding="utf-8")
     overlay = page.partition("### With kustomize\n")[2].partition("```yaml\n")[2].partition("```")[0]
     shutil.copytree(CONFIG, tmp_path / "headroom" / "config")
     (tmp_path / "kustomization.yaml").write_text(overlay)
     settings = (CONFIG / "deploy" / "settings.yaml").read_text(encoding="utf-8")
     (tmp_path / "settings.yaml").write_text(settings.replace("git.example.com", "git.mine.example.com"))
-    done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
-    of_kind = {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
+    of_kind = {each["kind"]: each for each in yaml.safe_load_all(kustomized(tmp_path))}
     assert "git.mine.example.com" in of_kind["ConfigMap"]["data"]["headroom.yaml"]
     daemon = of_kind["Deployment"]
     pod = daemon["spec"]["template"]["spec"]
@@ -119,14 +115,12 @@ def test_two_installs_share_nothing_that_names_one_of_them(tmp_path: Path) -> No
 
 def installed_in(folder: Path, namespace: str) -> dict[tuple[str, str, str], dict[str, Any]]:
     """Every object of an overlay in that namespace, by kind, namespace and name."""
-    kubectl = program("kubectl", install="kubectl")
     shutil.copytree(CONFIG, folder / "config", dirs_exist_ok=True)
     (folder / namespace).mkdir()
     (folder / namespace / "kustomization.yaml").write_text(
         f"namespace: {namespace}\nresources: [../config/deploy, ../config/balloon]\ntransformers: [../config/own-names]\n"
     )
-    done = subprocess.run([kubectl, "kustomize", str(folder / namespace)], capture_output=True, text=True, check=True)
-    documents = [each for each in yaml.safe_load_all(done.stdout) if each["kind"] != "Namespace"]
+    documents = [each for each in yaml.safe_load_all(kustomized(folder / namespace)) if each["kind"] != "Namespace"]
     return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in documents}
 
 
@@ -173,16 +167,15 @@ def test_a_release_is_built_on_a_base_by_digest(release: str, base: str, *, buil
 
 def test_the_component_for_webhooks_adds_a_port_of_its_own(tmp_path: Path) -> None:
     """Built into an overlay, as its first lines say; what the daemon then reads are settings that exist."""
-    kubectl = program("kubectl", install="kubectl")
     shutil.copytree(CONFIG, tmp_path / "config")
     (tmp_path / "overlay").mkdir()
     (tmp_path / "overlay" / "kustomization.yaml").write_text(
         "namespace: capacity\nresources: [../config/deploy]\ncomponents: [../config/deploy/webhooks]\n"
         "transformers: [../config/own-names]\n"
     )
-    done = subprocess.run([kubectl, "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, check=True)
-    documents = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(done.stdout)}
-    assert "headroom-system" not in done.stdout
+    rendered = kustomized(tmp_path / "overlay")
+    documents = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(rendered)}
+    assert "headroom-system" not in rendered
     service = documents["Service", "headroom-webhooks"]
     pod = documents["Deployment", "headroom"]["spec"]["template"]
     (daemon,) = pod["spec"]["containers"]
@@ -201,15 +194,3 @@ def test_the_component_for_webhooks_adds_a_port_of_its_own(tmp_path: Path) -> No
     assert f"create secret generic {volume['secret']['secretName']} " in comments
     assert f"--from-literal={settings.webhooks.secret_file.rpartition('/')[2]}=" in comments
     assert {each["name"] for each in daemon["env"]} >= {variable_of("inventory.namespace")}  # the patch takes none away
-
-
-def test_an_alert_fires_when_no_daemon_is_left_to_be_scraped() -> None:
-    """Every other rule is silent without series; this one must be about a metric that each replica always has."""
-    document = yaml.safe_load((CONFIG / "monitoring" / "prometheus_rule.yaml").read_text())
-    (rule,) = (
-        rule for group in document["spec"]["groups"] for rule in group["rules"] if rule["expr"].startswith("absent(")
-    )
-    metrics = Metrics()
-    assert rule["expr"] == "absent(headroom_leader)"
-    assert "headroom_leader" in {family.name for family in metrics.registry.collect()}
-    assert rule["labels"] == {"severity": "critical"}

@@ -11,7 +11,7 @@ import yaml
 
 from reconciler import __version__
 from tests.controlplane.programs import ProgramsMissingError, find_program
-from tests.programs import fail_or_skip, program
+from tests.programs import fail_or_skip, kustomized
 
 pytestmark = pytest.mark.e2e
 
@@ -52,15 +52,13 @@ def by_name(text: str) -> Objects:
     return named
 
 
-def kustomized(folder: Path, **overlay: Any) -> Objects:
+def overlaid(folder: Path, **overlay: Any) -> Objects:
     """What an overlay on the base renders. Its paths go through a link, since kustomize wants relative ones."""
     folder.joinpath("headroom").symlink_to(ROOT)
     folder.joinpath("overlay").mkdir()
     file = {"resources": ["../headroom/config/deploy"], **overlay}
     folder.joinpath("overlay", "kustomization.yaml").write_text(yaml.safe_dump(file))
-    command = [program("kubectl", install="kubectl"), "kustomize", "--load-restrictor=LoadRestrictionsNone"]
-    done = subprocess.run([*command, str(folder / "overlay")], capture_output=True, text=True, check=True)
-    return by_name(done.stdout)
+    return by_name(kustomized(folder / "overlay", "--load-restrictor=LoadRestrictionsNone"))
 
 
 def comparable(objects: Objects) -> Objects:
@@ -87,14 +85,14 @@ def test_the_chart_renders_the_kustomize_base(components: tuple[str, ...], tmp_p
     chosen = [f"components={{{','.join(components)}}}"] if components else []
     rendered = template("namespace.create=true", *chosen)
     assert len(rendered) >= 11
-    base = kustomized(tmp_path, components=[f"../headroom/{COMPONENTS[name]}" for name in components])
+    base = overlaid(tmp_path, components=[f"../headroom/{COMPONENTS[name]}" for name in components])
     assert comparable(rendered) == comparable(base)
 
 
 def test_another_namespace_is_that_of_the_overlay_but_for_the_names_of_what_has_none(tmp_path: Path) -> None:
     rendered = comparable(template("namespace.create=true", "components={balloon}", namespace="capacity"))
     base = comparable(
-        kustomized(
+        overlaid(
             tmp_path,
             namespace="capacity",
             resources=["../headroom/config/deploy", "../headroom/config/balloon"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from tests.integration.real_cluster import (
 )
 from tests.integration.test_cluster_events import GROUP, KIND, crd
 from tests.kubeconfigs import token_of
-from tests.programs import program
+from tests.programs import kustomized
 
 pytestmark = pytest.mark.e2e
 
@@ -185,10 +184,7 @@ def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
 
 def test_the_api_server_takes_every_document_of_the_deployment(plane: ControlPlane) -> None:
     """Its namespace enforces the Pod Security Standard `restricted`: what the Deployment's pods are is checked there too."""
-    kubectl = program("kubectl", install="kubectl")
-    folder = Path(__file__).resolve().parents[2] / "config" / "deploy"
-    built = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=True).stdout
-    documents = list(yaml.safe_load_all(built))
+    documents = list(yaml.safe_load_all(kustomized(CONFIG / "deploy")))
     try:
         for document in documents:
             plane.api.apply(document)

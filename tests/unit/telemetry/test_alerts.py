@@ -67,9 +67,10 @@ def test_alerts_have_names_of_their_own() -> None:
 
 
 def test_one_fires_when_every_replica_is_gone_and_one_when_none_leads() -> None:
-    expressions = {rule["alert"]: rule["expr"] for rule in rules()}
-    assert expressions["HeadroomGone"] == "absent(headroom_leader)"
-    assert expressions["HeadroomNoLeader"] == "max by (cluster) (headroom_leader) == 0"
+    """Every other rule is silent without series."""
+    shipped = {rule["alert"]: (rule["expr"], rule["labels"]["severity"]) for rule in rules()}
+    assert shipped["HeadroomGone"] == ("absent(headroom_leader)", "critical")
+    assert shipped["HeadroomNoLeader"] == ("max by (cluster) (headroom_leader) == 0", "critical")
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule["alert"]))
