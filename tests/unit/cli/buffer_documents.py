@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from click.testing import CliRunner
 
-from reconciler.cli.application import application
 from reconciler.cluster.resources import BY_KIND, scaled_kind
 from reconciler.cluster.view import ViewStore
 from reconciler.model.buffers import Dialect
 from reconciler.model.view import ClusterView
 from tests.builders import manifest
-from tests.manifests import snapshot_in
+from tests.unit.cli.two_folders import Folders
 
 Document = dict[str, Any]
 
@@ -55,15 +52,8 @@ class World:
 
     def plan(self, dialect: Dialect, *words: str) -> Document:
         """What `headroom plan --output json` prints."""
-        snapshot, repository = snapshot_in(self.folder / "cluster", self.lists), self.folder / "repository"
-        repository.mkdir(exist_ok=True)
-        (repository / "documents.yaml").write_text(yaml.safe_dump_all(self.repository))
-        command = ["plan", "--repo", str(repository), "--cluster", snapshot, "--now", NOW]
-        command += ["--dialect", str(dialect), "--output", "json", *words]
-        done = CliRunner().invoke(application, command, catch_exceptions=False)
-        assert done.stdout.startswith("{"), done.output
-        plan: Document = json.loads(done.stdout)
-        return plan
+        files = {"documents.yaml": yaml.safe_dump_all(self.repository)}
+        return Folders(self.folder, self.lists, []).plan(files, f"--dialect={dialect}", f"--now={NOW}", *words)
 
 
 def demand_of(plan: Document, name: str = "b") -> Document:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders import manifest, node_manifest, type_in_a_catalog
-from tests.manifests import snapshot_in
-
-Document = dict[str, Any]
+from tests.fakes.embedded import NODE_CLASS
+from tests.unit.cli.two_folders import Document, Folders
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NAMESPACE = "batch"
@@ -25,13 +24,8 @@ def ago(seconds: float) -> str:
 def condition(given: Sequence[Any]) -> Document:
     """From [type, status], or [type, status, seconds since it changed]."""
     kind, status, *seconds = given
-    return {
-        "type": kind,
-        "status": status,
-        "reason": kind,
-        "message": "",
-        "lastTransitionTime": ago(seconds[0] if seconds else 0),
-    }
+    since = ago(seconds[0] if seconds else 0)
+    return {"type": kind, "status": status, "reason": kind, "message": "", "lastTransitionTime": since}
 
 
 def pod_spec(given: Mapping[str, Any]) -> Document:
@@ -40,16 +34,15 @@ def pod_spec(given: Mapping[str, Any]) -> Document:
     return {"containers": [{"name": "main", "image": "main:1", "resources": {"requests": requests}}], **rest}
 
 
-class Snapshot:
-    """A captured cluster that a case describes."""
+class Snapshot(Folders):
+    """A captured cluster that a case describes, and an empty repository."""
 
-    def __init__(self) -> None:
-        self._lists: dict[str, list[Document]] = {}
-        self._types: list[Document] = []
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, catalog=[])
 
-    def write(self, folder: Path) -> str:
-        """As `--cluster` takes it."""
-        return snapshot_in(folder, self._lists, self._types)
+    def planned(self) -> Document:
+        """The plan in JSON."""
+        return self.plan({}, "--check-placement", f"--now={ago(0)}")
 
     def add_cluster(self, cluster: Mapping[str, Any]) -> None:
         """Groups of nodes that may grow, each a NodePool with an instance type of its own, and nodes of no group."""
@@ -68,10 +61,8 @@ class Snapshot:
         name = given["name"]
         for number, pod_set in enumerate(pod_sets):
             if not pod_set.get("templateMissing"):
-                template = {"spec": pod_spec(pod_set)}
-                self._add(
-                    "podtemplates", manifest("v1", "PodTemplate", f"{name}-{number}", NAMESPACE, template=template)
-                )
+                own = {"template": {"spec": pod_spec(pod_set)}}
+                self._add("podtemplates", manifest("v1", "PodTemplate", f"{name}-{number}", NAMESPACE, **own))
         spec = {
             "provisioningClassName": given["class"],
             "parameters": given.get("parameters", {}),
@@ -80,16 +71,10 @@ class Snapshot:
                 for number, pod_set in enumerate(pod_sets)
             ],
         }
-        request = manifest(
-            "autoscaling.x-k8s.io/v1",
-            "ProvisioningRequest",
-            name,
-            NAMESPACE,
-            metadata={"uid": f"uid-of-{name}", "creationTimestamp": ago(given.get("ageSeconds", 0))},
-            spec=spec,
-            status={"conditions": [condition(item) for item in given.get("conditions", ())]},
-        )
-        self._add("provisioningrequests", request)
+        marks = {"uid": f"uid-of-{name}", "creationTimestamp": ago(given.get("ageSeconds", 0))}
+        status = {"conditions": [condition(item) for item in given.get("conditions", ())]}
+        kind = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
+        self._add("provisioningrequests", manifest(*kind, name, NAMESPACE, metadata=marks, spec=spec, status=status))
 
     def add_pods(self, given: Mapping[str, Any], *, namespace: str = NAMESPACE) -> None:
         """Pods that run on one node."""
@@ -103,28 +88,26 @@ class Snapshot:
         name, nodes = group["name"], group["nodes"]
         for index in range(nodes["count"]):
             self._add_node(f"{name}-{index}", nodes, name)
-        self._types.append(type_in_a_catalog(name, _room(nodes), 0.1, overhead={}))
+        self.catalog.append(type_in_a_catalog(name, _room(nodes), 0.1, overhead={}))
         template = {
             "metadata": {"labels": nodes.get("labels", {})},
             "spec": {
-                "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+                "nodeClassRef": NODE_CLASS,
                 "requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [name]}],
                 "taints": nodes.get("taints", []),
             },
         }
         pool = {"template": template, "limits": {"nodes": str(group["max"])}, "disruption": {"consolidateAfter": "0s"}}
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        self._add(
-            "nodepools",
-            manifest("karpenter.sh/v1", "NodePool", name, metadata={"uid": f"uid-of-{name}"}, spec=pool, status=ready),
-        )
+        own: Document = {"metadata": {"uid": f"uid-of-{name}"}, "status": ready}
+        self._add("nodepools", manifest("karpenter.sh/v1", "NodePool", name, spec=pool, **own))
 
     def _add_node(self, name: str, given: Mapping[str, Any], group: str = "") -> None:
         labels, taints = given.get("labels", {}), given.get("taints", [])
         self._add("nodes", node_manifest(name, _room(given), pool=group, of_type=group, labels=labels, taints=taints))
 
     def _add(self, plural: str, document: Document) -> None:
-        self._lists.setdefault(plural, []).append(document)
+        self.lists.setdefault(plural, []).append(document)
 
 
 def _room(given: Mapping[str, Any]) -> dict[str, str]:

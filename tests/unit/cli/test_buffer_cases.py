@@ -163,9 +163,7 @@ def test_what_a_chunk_requests(file: str, case: Case, tmp_path: Path) -> None:
     template = {"kind": "PodTemplate", "name": "t", "podSpec": case["input"]["podSpec"]}
 
     def chunks(limits: Mapping[str, str]) -> int | None:
-        (tmp_path / str(len(list(tmp_path.iterdir())))).mkdir()
-        folder = max(tmp_path.iterdir(), key=lambda place: int(place.name))
-        world = in_repository(folder, [template], buffer({"podTemplateRef": {"name": "t"}, "limits": limits}))
+        world = in_repository(tmp_path, [template], buffer({"podTemplateRef": {"name": "t"}, "limits": limits}))
         count: int | None = demand_of(world.plan(DIALECTS[file]))["desired"]
         return count
 
@@ -206,13 +204,11 @@ def test_other_strategies_are_not_provisioned(case: Case, tmp_path: Path) -> Non
 def test_a_buffer_that_is_deleted_asks_for_nothing(case: Case, tmp_path: Path) -> None:
     first, last = case["input"]["steps"]
     assert last == {"deleteBuffer": True}
-    there, gone = (tmp_path / name for name in ("there", "gone"))
-    there.mkdir()
-    gone.mkdir()
-    plans = [
-        in_cluster(there, first["apply"], buffer(first["buffer"])).plan(Dialect.KARPENTER),
-        in_cluster(gone, first["apply"]).plan(Dialect.KARPENTER),
-    ]
+    worlds = (
+        in_cluster(tmp_path / "there", first["apply"], buffer(first["buffer"])),
+        in_cluster(tmp_path / "gone", first["apply"]),
+    )
+    plans = [world.plan(Dialect.KARPENTER) for world in worlds]
     counts = [sum(map(placed_and_not, plan["demands"])) for plan in plans]
     assert counts == [step["virtualPods"] for step in case["expect"]["after"]]
 
@@ -299,7 +295,7 @@ def test_chunks_of_two_buffers_on_old_and_new_nodes(case: Case, tmp_path: Path) 
             "capacitybuffers", buffer({"podTemplateRef": {"name": "t"}, "replicas": item["replicas"]}, item["name"])
         )
     catalog = tmp_path / "types.json"
-    catalog.write_text(_catalog())
+    catalog.write_text(json.dumps(instance_types_document([builders.instance_type()])))
     plan = world.plan(Dialect.KARPENTER, "--catalog", str(catalog))
     for name, expected in case["expect"]["perBuffer"].items():
         row = demand_of(plan, name.partition("/")[2])
@@ -307,10 +303,6 @@ def test_chunks_of_two_buffers_on_old_and_new_nodes(case: Case, tmp_path: Path) 
         assert row["onNew"] == expected["onNewNodes"]
         assert row["unplaced"] == expected["failed"]
         assert row["desired"] == expected["desired"]
-
-
-def _catalog() -> str:
-    return json.dumps(instance_types_document([builders.instance_type()]))
 
 
 def test_every_case_is_run_or_named_with_a_reason() -> None:

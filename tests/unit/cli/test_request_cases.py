@@ -5,17 +5,15 @@ Where headroom does more, or otherwise, on purpose, the case is named here with 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from reconciler.cli.application import application
 from tests.case_files import Case, cases_in, for_each
-from tests.unit.cli.request_cases import FILE, NAMESPACE, NOW, Document, Snapshot, conditions_of
+from tests.unit.cli.request_cases import FILE, NAMESPACE, Snapshot, conditions_of
+from tests.unit.cli.two_folders import Document
 
 OTHERWISE: Mapping[str, str] = {
     "batch-timebox-zero": "all requests are decided in one pass, however long it takes",
@@ -55,19 +53,6 @@ def _parametrized() -> list[pytest.Mark]:
     return [mark for test in tests for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
 
 
-def planned(folder: Path, snapshot: Snapshot) -> Document:
-    """The plan in JSON, on a repository without documents."""
-    (folder / "repository").mkdir()
-    words = ["plan", "--repo", str(folder / "repository"), "--cluster", snapshot.write(folder / "snapshot")]
-    now = NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
-    done = CliRunner().invoke(
-        application, [*words, "--now", now, "--check-placement", "--output", "json"], catch_exceptions=False
-    )
-    assert done.exit_code in {0, 1}, done.output
-    plan: Document = json.loads(done.stdout)
-    return plan
-
-
 def asked_for(plan: Document) -> dict[str, int]:
     """Chunks by request; those that ask for nothing are left out."""
     return {row["name"]: row["desired"] for row in plan["demands"] if row["desired"]}
@@ -76,14 +61,14 @@ def asked_for(plan: Document) -> dict[str, int]:
 @cases("scale_up")
 def test_one_pass(case: Case, tmp_path: Path) -> None:
     given, expected = case["input"], case["expect"]
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_cluster(given["cluster"])
     for number, request in enumerate(given["requests"]):
         aged = {"ageSeconds": len(given["requests"]) - number, **request}
         snapshot.add_request(aged, request["podSets"])
     for pods in given.get("runningPods", ()):
         snapshot.add_pods(pods)
-    plan = planned(tmp_path, snapshot)
+    plan = snapshot.planned()
     said = conditions_of(plan["demands"])
     new: dict[str, int] = {}
     for claim in plan["nodeClaims"]["create"]:
@@ -117,11 +102,11 @@ OTHERWISE_SAID: Mapping[str, Mapping[str, Any]] = {
 @cases("inject")
 def test_which_requests_are_asked_for(case: Case, tmp_path: Path) -> None:
     given, expected = case["input"], case["expect"]
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_nodes(1)
     for request in given["requests"]:
         snapshot.add_request(request, [{"count": request["pods"], "cpu": "100m"}])
-    asked = asked_for(planned(tmp_path, snapshot))
+    asked = asked_for(snapshot.planned())
     if case["name"] == "inject-unknown-skipped":
         assert asked == {"unknown": 20}
     elif case["name"] in OTHERWISE:
@@ -134,11 +119,10 @@ def test_which_requests_are_asked_for(case: Case, tmp_path: Path) -> None:
 @cases("refresh")
 def test_what_the_clock_ends(case: Case, tmp_path: Path) -> None:
     given, expected = case["input"], case["expect"]
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_request({**given, "name": "case"}, [{"count": 1, "cpu": "1"}])
     said = {
-        kind: (status, reason)
-        for kind, status, reason in conditions_of(planned(tmp_path, snapshot)["demands"]).get("case", ())
+        kind: (status, reason) for kind, status, reason in conditions_of(snapshot.planned()["demands"]).get("case", ())
     }
     for kind, status, reason in expected["conditions"]:
         assert said[kind][0] == status
@@ -151,12 +135,12 @@ def test_what_the_clock_ends(case: Case, tmp_path: Path) -> None:
 @cases("should_book")
 def test_what_is_booked(case: Case, tmp_path: Path) -> None:
     """There is room for one pod, and another request asks for it."""
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_nodes(1, cpu="1")
     snapshot.add_request({**case["input"], "name": "case", "ageSeconds": 30}, [{"count": 1, "cpu": "1"}])
     other = {"name": "other", "class": "check-capacity.autoscaling.x-k8s.io", "ageSeconds": 10}
     snapshot.add_request(other, [{"count": 1, "cpu": "1"}])
-    said = conditions_of(planned(tmp_path, snapshot)["demands"])
+    said = conditions_of(snapshot.planned()["demands"])
     booked = ("Provisioned", "False", "CapacityIsNotFound") in said["other"]
     assert booked == (True if case["name"] in OTHERWISE else case["expect"]["booked"])
 
@@ -164,7 +148,7 @@ def test_what_is_booked(case: Case, tmp_path: Path) -> None:
 @cases("booking_consumed")
 def test_what_consumes_a_booking(case: Case, tmp_path: Path) -> None:
     given, expected = case["input"], case["expect"]
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_nodes(1)
     request = {"name": given["requestName"], "class": given["class"], "conditions": [["Provisioned", "True", 60]]}
     assert given["requestNamespace"] == "ns"
@@ -173,7 +157,7 @@ def test_what_consumes_a_booking(case: Case, tmp_path: Path) -> None:
     pods = {"node": "node-0", "count": given["scheduledPods"], "cpu": "1", "annotations": annotations}
     namespace = NAMESPACE if given["podNamespace"] == given["requestNamespace"] else given["podNamespace"]
     snapshot.add_pods(pods, namespace=namespace)
-    plan = planned(tmp_path, snapshot)
+    plan = snapshot.planned()
     ended = [
         reason
         for kind, status, reason in conditions_of(plan["demands"])["pr"]
@@ -187,7 +171,7 @@ def test_what_consumes_a_booking(case: Case, tmp_path: Path) -> None:
 def test_which_classes_are_provided_for(case: Case, tmp_path: Path) -> None:
     given = case["input"]
     instance = given["processorInstanceParameter"]
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_nodes(1)
     request = {
         "name": "case",
@@ -196,17 +180,17 @@ def test_which_classes_are_provided_for(case: Case, tmp_path: Path) -> None:
     }
     snapshot.add_request(request, [{"count": 1, "cpu": "1"}])
     supported = False if case["name"] in OTHERWISE else case["expect"]["supported"]
-    assert asked_for(planned(tmp_path, snapshot)) == ({"case": 1} if supported else {})
+    assert asked_for(snapshot.planned()) == ({"case": 1} if supported else {})
 
 
 @cases("request_pods")
 def test_a_template_that_is_missing(case: Case, tmp_path: Path) -> None:
     given = case["input"]
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_nodes(1)
     request = {"name": "case", "class": "check-capacity.autoscaling.x-k8s.io"}
     snapshot.add_request(request, [{"cpu": "1", **pod_set} for pod_set in given["podSets"]])
-    (row,) = planned(tmp_path, snapshot)["demands"]
+    (row,) = snapshot.planned()["demands"]
     assert case["expect"] == {"error": True}
     assert row["desired"] is None
     assert conditions_of([row])["case"] == [("Accepted", "False", "PodTemplateNotFound")]
@@ -215,6 +199,6 @@ def test_a_template_that_is_missing(case: Case, tmp_path: Path) -> None:
 @cases("delete_old")
 def test_what_only_the_cluster_has_is_never_deleted(case: Case, tmp_path: Path) -> None:
     """Whoever made it sees to that; what ended and is in Git is collected."""
-    snapshot = Snapshot()
+    snapshot = Snapshot(tmp_path)
     snapshot.add_request({**case["input"], "name": "case"}, [{"count": 1, "cpu": "1"}])
-    assert planned(tmp_path, snapshot)["objects"] == []
+    assert snapshot.planned()["objects"] == []

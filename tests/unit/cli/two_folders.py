@@ -67,7 +67,7 @@ class Folders:
 
     def written(self, name: str, files: Mapping[str, str]) -> str:
         folder = self.root / name
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for old in folder.rglob("*.yaml"):
             old.unlink()
         for path, text in files.items():
