@@ -6,7 +6,7 @@ Whether a demand is served is decided only here, so that plans, comparisons, cos
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.buffers import Fulfilment, Recreation, RememberedShare
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.placement import UnplacedReason, leading_reason
+from reconciler.model.placement import UnplacedReason, reason_sentences
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
 from reconciler.model.quantity import Resources
@@ -234,9 +234,9 @@ class Keeper(StrEnum):
 class Service:
     """wanted: how many chunks; None if the demand is not ready, or another controller provides for it and headroom does not look.
 
-    served: how many have a place, on existing or new nodes. ready: whether it is; if not, `why` says why. why: one sentence, ""
-    where nothing is missing. autoscaler: its name, "" where none is known. certain: False where nothing in the cluster shows that
-    an autoscaler serves it.
+    served: how many have a place, on existing or new nodes. ready: whether it is; if not, `why` says why. reasons: sentences, the
+    nearest first, none where nothing is missing. autoscaler: its name, "" where none is known. certain: False where nothing in the
+    cluster shows that an autoscaler serves it.
     """
 
     wanted: int | None = None
@@ -245,7 +245,17 @@ class Service:
     by: Keeper = Keeper.HEADROOM
     autoscaler: str = ""
     certain: bool = True
-    why: str = ""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """One sentence, "" where nothing is missing."""
+        return next(iter(self.reasons), "")
+
+    def why_not(self, node_pools: Collection[str]) -> str:
+        """Why the first of these NodePools that is named takes no chunk, or else `why`."""
+        own = tuple(f"NodePool {name}{end}" for name in node_pools for end in (" ", ":"))
+        return next((reason for reason in self.reasons if reason.startswith(own)), self.why)
 
     @property
     def missing(self) -> int:
@@ -274,12 +284,11 @@ def service_of(
         certain=is_left or demand.fulfilment != Fulfilment.NATIVE or demand.autoscaler is not None,
     )
     if wanted is None:
-        return replace(service, why=_message(said, _READINESS))
+        return replace(service, reasons=_messages(said, _READINESS))
     if not service.missing:
         return service
-    leading = None if demand.suspended else leading_reason(reasons)
-    why = "" if leading is None else leading.example or leading.cause
-    return replace(service, why=why or _message(said, _BELOW))
+    why = () if demand.suspended else reason_sentences(reasons)
+    return replace(service, reasons=why or _messages(said, _BELOW))
 
 
 def keeper_of(demand: Demand) -> Keeper:
@@ -296,12 +305,11 @@ def autoscaler_of(demand: Demand) -> str:
     return "" if demand.autoscaler is None else demand.autoscaler.name
 
 
-def _message(said: Mapping[str, Condition], types: Sequence[str]) -> str:
-    """The message of the first of these conditions that reports a problem."""
+def _messages(said: Mapping[str, Condition], types: Sequence[str]) -> tuple[str, ...]:
+    """The messages of those of these conditions that report a problem."""
     conditions = (said[name] for name in types if name in said)
-    messages = (
+    return tuple(
         item.message or item.reason
         for item in conditions
         if item.type == "Suspended" or item.status is not ConditionStatus.TRUE
     )
-    return next(messages, "")

@@ -154,11 +154,11 @@ class UnplacedReason:
         return (-self.nearness, -self.count, self.cause, self.example)
 
 
-def leading_reason(reasons: Iterable[UnplacedReason]) -> UnplacedReason | None:
-    """What stopped the first chunk without a place. `Cause.ALL_OR_NOTHING` is skipped, since it only follows from another reason."""
-    return min(
-        (item for item in reasons if item.cause != Cause.ALL_OR_NOTHING), key=lambda item: item.order, default=None
-    )
+def reason_sentences(reasons: Iterable[UnplacedReason]) -> tuple[str, ...]:
+    """What stopped the first chunk without a place, and what else did. `Cause.ALL_OR_NOTHING` is skipped, since it only follows from
+    another reason."""
+    own = [item for item in reasons if item.cause != Cause.ALL_OR_NOTHING]
+    return tuple(item.example or item.cause for item in sorted(own, key=lambda item: item.order))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ _MULTIPLIERS = {
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)"
 )
+_DECIMAL_STEPS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3))
 _BINARY_STEPS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
@@ -112,10 +113,15 @@ _MANY = 100_000
 
 
 def readable_amount(resource: str, amount: int) -> str:
-    """An amount for sentences: as `format_amount`, but above 100 CPUs in whole ones and tenths: `4,968.2`."""
+    """An amount for sentences: as `format_amount`, but above 100 CPUs in whole ones and tenths (`4,968.2`), and round bytes as `100M`."""
     if resource == CPU and amount > _MANY:
         return f"{amount / 1000:,.1f}".removesuffix(".0")
-    return format_amount(resource, amount)
+    words = format_amount(resource, amount)
+    if _is_in_bytes(resource) and words.isdecimal():
+        return next(
+            (f"{amount // step}{suffix}" for suffix, step in _DECIMAL_STEPS if amount and amount % step == 0), words
+        )
+    return words
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.model.errors import Invalid
@@ -161,7 +161,7 @@ class PoolBudgets:
     node_pool: str
     written: LocalBudgets
     compiled: CompiledBudgets
-    position: SourcePosition | None = None
+    position: SourcePosition | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

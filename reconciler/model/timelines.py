@@ -283,6 +283,11 @@ class SteadyState:
     demands: Mapping[ObjectRef, DemandCost] = field(default_factory=dict)
     is_mean: bool = False
 
+    def shrunk_since(self, before: SteadyState) -> list[str]:
+        """The NodePools that have fewer nodes than before."""
+        none = PoolCost()
+        return [name for name, cost in before.pools.items() if self.pools.get(name, none).nodes < cost.nodes]
+
 
 @dataclass(frozen=True, slots=True)
 class WindowCost:

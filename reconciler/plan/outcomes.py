@@ -21,8 +21,8 @@ from reconciler.model.placement import (
     PlannedNode,
     Unplaced,
     UnplacedReason,
-    leading_reason,
     read_holdings,
+    reason_sentences,
 )
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
@@ -203,7 +203,6 @@ class Tallies:
 def _availability(tally: _Tally, retry: str) -> Availability:
     stopped = next((row for row in tally.rows() if row.cause in {Cause.NOT_AVAILABLE, Cause.AT_LIMIT}), None)
     again = retry if stopped is not None and stopped.cause == Cause.NOT_AVAILABLE else ""
-    leading = leading_reason(tally.rows())
     return Availability(
         ready=tally.existing - tally.on_its_way - tally.not_ready,
         coming=tally.on_its_way,
@@ -212,7 +211,7 @@ def _availability(tally: _Tally, retry: str) -> Availability:
         unplaced=tally.unplaced,
         cut=tally.cut,
         stopped="" if stopped is None else "; ".join(filter(None, (stopped.example, again))),
-        why="" if leading is None else leading.example or leading.cause,
+        why=next(iter(reason_sentences(tally.rows())), ""),
     )
 
 
@@ -223,8 +222,7 @@ def _why_not(tally: _Tally, *, launched: bool) -> str:
     rows = tally.rows()
     could = [row for row in rows if row.cause in {Cause.NOT_AVAILABLE, Cause.AT_LIMIT}]
     sold_out = [row for row in could if launched and row.cause == Cause.NOT_AVAILABLE]
-    row = next(iter((*sold_out, *could)), None) or leading_reason(rows)
-    return "" if row is None else row.example or row.cause
+    return next(iter(reason_sentences((*sold_out, *could)[:1] or rows)), "")
 
 
 def _standing(bins: Iterable[Bin], serving: frozenset[str]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any, Generic, TypeVar
@@ -61,17 +61,18 @@ def rise_of(values: Sequence[tuple[datetime, T]], size: Callable[[T], Any]) -> R
     return Rise(first, since, most, at)
 
 
-def shortfall(before: Service | None, after: Service | None) -> Shortfall:
-    """What a demand loses. before, after: None if it is absent on that side."""
+def shortfall(before: Service | None, after: Service | None, shrinking: Collection[str] = ()) -> Shortfall:
+    """What a demand loses. before, after: None if it is absent on that side. shrinking: NodePools with fewer nodes than before."""
     if after is None or after.is_left:
         return Shortfall()
     old = before or Service(0)
     if not after.ready:
         return Shortfall(losing=old.served, unready=old.ready, why=after.why)
+    why = after.why_not(shrinking)
     losing = max(0, min(old.served, after.wanted or 0) - after.served)
     newly = max(0, after.missing - old.missing)
     unsure = 0 if after.certain or not old.certain else after.served
-    return Shortfall(losing, max(0, newly - losing), unsure=unsure, handed_over=min(unsure, old.served), why=after.why)
+    return Shortfall(losing, max(0, newly - losing), unsure=unsure, handed_over=min(unsure, old.served), why=why)
 
 
 def short_words(short: Shortfall, when: str, later: str = "") -> list[str]:
@@ -223,9 +224,10 @@ class CostChange:
 
 
 def _shortfalls(before: SteadyState, after: SteadyState) -> Iterator[tuple[ObjectRef, Shortfall]]:
+    shrinking = after.shrunk_since(before)
     for ref, cost in after.demands.items():
         earlier = before.demands.get(ref)
-        short = shortfall(None if earlier is None else earlier.service, cost.service)
+        short = shortfall(None if earlier is None else earlier.service, cost.service, shrinking)
         if short:
             yield ref, short
 

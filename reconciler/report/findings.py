@@ -141,12 +141,12 @@ def _fingerprint(finding: Finding) -> str:
 
 
 def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
-    hint = f" {finding.hint[0].upper()}{finding.hint[1:]}." if finding.hint else ""
+    text = "; ".join(filter(None, (finding.full_message, finding.hint)))
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": _LEVELS[finding.severity],
-        "message": {"text": sarif_text(f"{finding.full_message}.{hint}")},
+        "message": {"text": sarif_text(text if text.endswith("?") else f"{text}.")},
     }
     if finding.position is not None:
         artifact = {"uri": uri_path(finding.position.file), "uriBaseId": "%SRCROOT%"}

@@ -75,11 +75,12 @@ def amounts_words(before: float, after: float) -> str:
 
 
 def percent_words(before: float, after: float) -> str:
-    """`+$203.10 (+75%)`, `no change`. Without a percentage where there was nothing before."""
+    """`+$203.10 (+75%)`, `no change`. Without a percentage where there was nothing before, and of less than half a percent."""
     words = change_words(before, after)
     if words == "no change" or round(before, 2) <= 0:
         return words
-    return f"{words} ({(after - before) / before:+.0%})"
+    percent = f"{(after - before) / before:+,.0%}"
+    return words if percent in {"+0%", "-0%"} else f"{words} ({percent})"
 
 
 def hourly(price: float) -> str:

@@ -250,7 +250,8 @@ def person(**more: str) -> dict[str, str]:
 def new_objects_in(scratch: Path, plain: Commands) -> dict[str, str]:
     """Variables by which Git puts new objects into a folder of their own and finds the repository's too. plain: Git on the repository."""
     objects = plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects")
-    others = [objects, *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
+    quoted = objects.replace("\\", "\\\\").replace('"', '\\"')  # a colon in a path would separate two
+    others = [f'"{quoted}"', *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
     return {"GIT_OBJECT_DIRECTORY": str(scratch), "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others)}
 
 

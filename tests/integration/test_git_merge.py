@@ -23,8 +23,8 @@ START = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}
 
 @pytest.fixture
 def repository(tmp_path: Path) -> GitRepository:
-    """`main` gained a file and a change since `change` began; `change` edits another file."""
-    repository = GitRepository(tmp_path)
+    """`main` gained a file and a change since `change` began; `change` edits another file. The folder's name is one that Git must quote."""
+    repository = GitRepository(tmp_path / 'a:b "c"')
     repository.commit(START)
     repository.git("checkout", "--quiet", "-b", "change")
     repository.commit({"a.yaml": "a: 2\n"})

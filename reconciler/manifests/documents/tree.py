@@ -125,6 +125,7 @@ class Root:
 
 
 _TEMPLATE = "{{"
+_CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 _RENDER = "this is a Helm or Go template; commit what it renders to, or leave it out by .sourceignore"
 _CHECK = "check indentation (spaces, never tabs), colons inside values (quote them) and unclosed quotes"
 
@@ -158,7 +159,13 @@ def _syntax_error(error: Any, text: str, first_line: int) -> Unreadable:
     line, column = (mark.line, mark.column) if mark else (0, 0)
     code, hint = codes.YAML_SYNTAX, _CHECK
     message = str(error.problem or "the text ends too early") + (f" ({error.context})" if error.context else "")
-    if _TEMPLATE in text:
+    if conflict := _CONFLICT.search(text):
+        message, hint = (
+            "Git left a merge conflict here",
+            "choose one side, and remove the lines of <<<<<<<, ======= and >>>>>>>",
+        )
+        line, column = text.count("\n", 0, conflict.start()), 0
+    elif _TEMPLATE in text:
         code, hint = codes.TEMPLATE_NOT_RENDERED, _RENDER
     elif mark and _is_tab(text, line, column):
         message, hint = "a tab where only spaces may be", "indent with spaces"

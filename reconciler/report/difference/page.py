@@ -112,6 +112,7 @@ def _cost_words(change: Difference) -> str:
 
 def _sections(change: Difference, zone: tzinfo | None) -> list[Row]:
     costs = [] if change.cost is None else cost_parts(change.cost)
+    known = change.base.local_budgets
     return [
         section("Nodes that drift", [_drift_row(item, zone) for item in change.drift]),
         section("Objects that change", grouped(object_row(item) for item in change.objects)),
@@ -124,7 +125,7 @@ def _sections(change: Difference, zone: tzinfo | None) -> list[Row]:
         section("Nodes released to Karpenter", [action_row(item, "-") for item in change.released]),
         section("Nodes kept", [action_row(item, "=") for item in change.kept]),
         section("Nodes of static NodePools", [static_pool_row(item) for item in change.static_pools]),
-        local_budgets_section(change.head, change.objects, zone),
+        local_budgets_section([pool for pool in change.head.local_budgets if pool not in known], zone),
     ]
 
 

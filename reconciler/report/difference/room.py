@@ -5,12 +5,12 @@ Room is what has a place, not what is asked for. So it is lost alike whether a m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 
 from reconciler.model.demand import REQUEST_KIND
-from reconciler.model.quantity import PODS, Resources, format_amount
+from reconciler.model.quantity import PODS, Resources, readable_amount
 from reconciler.model.refs import ObjectRef, counted, listed
 from reconciler.model.schedules import WEEKDAYS
 from reconciler.model.timelines import HOUR, DemandCost, SteadyState
@@ -84,6 +84,7 @@ def room_changes(cost: CostChange) -> RoomChanges:
 
 def _changes(before: SteadyState, after: SteadyState, at: datetime) -> Iterator[tuple[bool, RoomChange]]:
     """Every demand whose room differs; first, whether it is less."""
+    shrinking = after.shrunk_since(before)
     for ref in before.demands.keys() | after.demands.keys():
         one, other = before.demands.get(ref), after.demands.get(ref)
         if any(side is not None and side.service.is_left for side in (one, other)):
@@ -98,19 +99,20 @@ def _changes(before: SteadyState, after: SteadyState, at: datetime) -> Iterator[
             before=None if one is None else left,
             after=None if other is None else right,
             at=at,
-            why=_why(one, other),
+            why=_why(one, other, shrinking),
             chunk=None if chunk is None or not (left and right) else _chunk_words(*chunk),
         )
         yield right < left or (right == left and is_smaller), change
 
 
-def _why(before: DemandCost | None, after: DemandCost | None) -> str:
-    """The reason that chunks have no place, or else what the size follows from now and did not before."""
+def _why(before: DemandCost | None, after: DemandCost | None, shrinking: Collection[str]) -> str:
+    """The reason that chunks have no place, of a NodePool that had more nodes before if there is one, or else what the size follows
+    from now and did not before."""
     if before is None or after is None:
         return ""
     service = after.service
     if service.why and (not service.ready or service.missing > before.service.missing):
-        return service.why
+        return service.why_not(shrinking)
     return "; ".join(fact for fact in after.facts if fact not in before.facts)
 
 
@@ -119,7 +121,7 @@ def _chunk_words(before: Resources, after: Resources) -> tuple[str, str]:
     names = [name for name in dict.fromkeys((*before.names(), *after.names())) if name != PODS]
     changed = [name for name in names if before.get(name) != after.get(name)]
     left, right = (
-        ", ".join(f"{name} {format_amount(name, side.get(name))}" for name in changed) for side in (before, after)
+        ", ".join(f"{name} {readable_amount(name, side.get(name))}" for name in changed) for side in (before, after)
     )
     return left, right
 

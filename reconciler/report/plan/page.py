@@ -140,6 +140,7 @@ def _sections(plan: Plan, spending: Spending | None, zone: tzinfo | None) -> lis
         [object_row(item) for item in plan.objects if (item.action is Action.DELETE) is gone] for gone in (False, True)
     ]
     costs = [] if spending is None else cost_parts(spending)
+    changing = {item.ref.name for item in plan.objects if item.ref.kind == "NodePool"}
     return [
         section("What Karpenter would launch for pending pods", list(_launches(plan)), notes=[_WHAT_IF]),
         section("Pending pods that cannot be placed", _left_over(plan)),
@@ -152,7 +153,7 @@ def _sections(plan: Plan, spending: Spending | None, zone: tzinfo | None) -> lis
         section("Objects to apply", objects[0]),
         section("Objects to delete", objects[1]),
         section("Nodes of static NodePools", [static_pool_row(item) for item in plan.static_pools]),
-        local_budgets_section(plan, plan.objects, zone),
+        local_budgets_section([pool for pool in plan.local_budgets if pool.node_pool in changing], zone),
         section("NodePools that allow no disruption now", _closed(plan)),
     ]
 

@@ -5,12 +5,12 @@ Rows contain only strings, numbers and lists of them. Text is drawn here; `repor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta, tzinfo
 from typing import Any
 
-from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange, Plan, StaticPoolChange
+from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange, StaticPoolChange
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.quantity import format_duration
@@ -109,8 +109,8 @@ def _fewer_fields(row: Mapping[str, Any], most: int) -> Row:
     return {"fields": [*fields[:most], f"… and {len(fields) - most:,} more"]}
 
 
-def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> Row:
-    pools = _changing_local_budgets(plan, objects) if plan.local_budgets else []
+def local_budgets_section(pools: Collection[PoolBudgets], zone: tzinfo | None) -> Row:
+    """pools: those of which a reader must know. The JSON has all of them."""
     rows = [
         table_row(
             f"NodePool/{pool.node_pool}",
@@ -123,15 +123,6 @@ def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzi
     ]
     notes = [f"NodePool/{pool.node_pool}: {_validity(pool, zone)}." for pool in pools]
     return section("Budgets in local time", rows, "Written", "Applied, in UTC", notes=notes)
-
-
-def _changing_local_budgets(plan: Plan, objects: Iterable[ObjectChange]) -> list[PoolBudgets]:
-    """The budgets of NodePools that change. The JSON has all of them.
-
-    objects: the plan's own, or those that merging would change.
-    """
-    changing = {change.ref.name for change in objects if change.ref.kind == "NodePool"}
-    return [pool for pool in plan.local_budgets if pool.node_pool in changing]
 
 
 def _written_and_compiled(pool: PoolBudgets) -> list[tuple[str, list[str]]]:

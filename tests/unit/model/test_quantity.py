@@ -98,9 +98,11 @@ def test_fits_ignores_what_is_not_asked_for() -> None:
         ("cpu", 4_968_200, "4,968.2"),
         ("cpu", 10_000_000, "10,000"),
         ("memory", 1536 * 2**20, "1536Mi"),
+        ("memory", 100 * 10**6, "100M"),
+        ("memory", 1001, "1001"),
     ],
 )
-def test_many_cpus_are_told_in_whole_ones_and_tenths(resource: str, amount: int, words: str) -> None:
+def test_amounts_in_sentences_are_short(resource: str, amount: int, words: str) -> None:
     assert readable_amount(resource, amount) == words
 
 

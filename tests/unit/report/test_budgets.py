@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from reconciler.model.changes import Action, BudgetOutcome, ObjectChange, Plan
-from reconciler.model.declared import DeclaredManifest
 from reconciler.model.nodes import DisruptionBudget, NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
@@ -19,7 +18,7 @@ from reconciler.model.timelines import BudgetPieces
 from reconciler.plan.node_pools.budget_timeline import budget_cells
 from reconciler.plan.node_pools.disruption_budgets import PoolState, budget_outcomes
 from reconciler.report.budgets import BUDGETS_SCHEMA, HourGrid, budget_row, budget_spans_json, budgets_text, hours_text
-from reconciler.report.difference.difference import Details, difference
+from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import timestamp, to_json
 from reconciler.report.findings import finding_row
@@ -197,18 +196,11 @@ def test_the_page_says_until_when_the_applied_form_is_right_and_names_its_column
 
 
 def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_others() -> None:
-    """One field of one pool is edited."""
-
-    def documents(nodes: str) -> list[DeclaredManifest]:
-        return [
-            DeclaredManifest(
-                ObjectRef("karpenter.sh", "NodePool", "", name), {"spec": value}, SourcePosition("a.yaml", 1)
-            )
-            for name, value in (("batch", nodes), ("other", "same"))
-        ]
-
-    plan = replace(PLAN, local_budgets=(POOL, replace(POOL, node_pool="other")))
-    change = difference(plan, plan, Details(written=(documents("1"), documents("2"))))
+    """A limit was edited, and all budgets of the pool stood there. Lines that move make no difference either."""
+    other = replace(POOL, node_pool="other")
+    moved = replace(other, position=SourcePosition("pools.yaml", 9))
+    before, after = (replace(PLAN, local_budgets=pools) for pools in ((other,), (POOL, moved)))
+    change = difference(before, after)
     text = page_text(difference_page(change, cluster="production", zone=UTC))
     written = "NodePool/batch: 0 (Drifted): 0 9 * * mon-fri for 8h, in Asia/Kolkata"
     assert f"  {written}\n      0 (Drifted): 30 3 * * mon-fri for 8h\n" in text

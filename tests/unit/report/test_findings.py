@@ -46,6 +46,20 @@ def test_sarif_knows_a_finding_again_when_lines_have_moved(finding: Finding) -> 
     assert prints(replace(finding, path="spec.other")) != prints(finding)
 
 
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        ("did you mean 'replicas'?", "; did you mean 'replicas'?"),
+        ("headroom explain web prints why", "; headroom explain web prints why."),
+        ("", "."),
+    ],
+)
+def test_sarif_says_a_finding_and_its_hint_in_one_sentence(finding: Finding, hint: str, text: str) -> None:
+    """It was `Did you mean 'replicas'?.`, and a command that began with a capital letter."""
+    (result,) = sarif_document([replace(finding, hint=hint)])["runs"][0]["results"]
+    assert result["message"]["text"] == f"{finding.full_message}{text}"
+
+
 def test_sarif_links_to_the_page_of_each_code(finding: Finding) -> None:
     (rule,) = sarif_document([finding])["runs"][0]["tool"]["driver"]["rules"]
     assert rule["helpUri"] == "https://headroom.dev/findings/unknown-field"

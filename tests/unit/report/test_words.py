@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.report.escaping import LEAST, to_json, wrapped
 from reconciler.report.explanation import matching, near_words
-from reconciler.report.words import amounts_words, change_words
+from reconciler.report.words import amounts_words, change_words, percent_words
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,20 @@ def test_a_difference_is_that_of_the_amounts_shown(before: float, after: float, 
     """It was `$129.56 → $129.56 (-$0.01)`. Then one report had `+$36.60` and `+$36.61` for the same."""
     assert amounts_words(before, after) == amounts
     assert change_words(before, after) == words
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (100.0, 135.5, "+$35.50 (+36%)"),
+        (271.74, 270.69, "-$1.05"),
+        (271.74, 271.76, "+$0.02"),
+        (1.0, 51.0, "+$50.00 (+5,000%)"),
+        (0.0, 1.0, "+$1.00"),
+    ],
+)
+def test_a_percentage_that_would_be_zero_is_left_out(before: float, after: float, words: str) -> None:
+    assert percent_words(before, after) == words
 
 
 # Long lines on narrow terminals: nothing is lost, nothing is cut, and what is too wide is one long word.
