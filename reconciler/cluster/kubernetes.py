@@ -32,6 +32,7 @@ from reconciler.ports import Event
 
 _HOPELESS_SECONDS = 5.0
 _MOST_NAMED = 3
+_SERVED_KINDS = "the list of kinds"
 _JOIN_SECONDS = 5.0
 
 
@@ -172,13 +173,13 @@ class KubernetesCluster:
             try:
                 changed = self._discovery.refresh()
                 self._unreachable = ""
-                cleared = self._store.set_gap("discovery", "")
+                cleared = self._store.set_gap(_SERVED_KINDS, "")
                 differs = changed and self._store.set_apis(self._discovery.apis())
                 self._start_watches()
                 self._notice(cleared or differs)
             except Exception as error:  # noqa: BLE001 - a thread that ended would leave everybody waiting for the cluster
                 self._unreachable = message_of(error)
-                self._notice(self._store.set_gap("discovery", self._unreachable))
+                self._notice(self._store.set_gap(_SERVED_KINDS, f"cannot be read: {self._unreachable}"))
                 pauses.wait()
             else:
                 pauses.reset()

@@ -88,9 +88,9 @@ class LeaderElection:
 
     @property
     def holder(self) -> str:
-        """The leader at the last attempt; "" if there was none, before the first attempt, and where this replica could not renew its lease."""
+        """The leader at the last attempt; "" if there was none, before the first attempt, and where the lease could not be read or renewed."""
         holder = self._observed.holder
-        return "" if holder == self._identity and not self.is_leader() else holder
+        return "" if self.trouble or (holder == self._identity and not self.is_leader()) else holder
 
     @property
     def trouble(self) -> str:

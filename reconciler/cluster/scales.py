@@ -52,16 +52,16 @@ class Scales:
         targets = self._targets()
         for ref in self._read.keys() - targets.keys():
             self._store.remove(self._read.pop(ref), ref.namespace, ref.name)
-            self._store.set_gap(str(ref), "")
+            self._store.set_gap(_subject(ref), "")
         for ref, served in targets.items():
             resource = scaled_kind(ref.group, ref.kind, served.plural, served.versions)
             self._read[ref] = resource
             try:
                 body = self._scale(ref, resource)
             except Transient as error:
-                self._store.set_gap(str(ref), f"the scale of {ref} cannot be read: {error.message}")
+                self._store.set_gap(_subject(ref), f"cannot be read: {error.message}")
                 continue
-            self._store.set_gap(str(ref), "")
+            self._store.set_gap(_subject(ref), "")
             if body is None:
                 self._store.remove(resource, ref.namespace, ref.name)
             else:
@@ -130,6 +130,10 @@ class Scales:
         except msgspec.MsgspecError as error:
             raise Transient(f"it is no Scale ({error})") from error
         return scale_document(resource, ref, scale.spec.replicas, scale.status.replicas, scale.status.selector)
+
+
+def _subject(ref: ObjectRef) -> str:
+    return f"the scale of {ref}"
 
 
 def scale_document(resource: Resource, ref: ObjectRef, replicas: int, observed: int | None, selector: str) -> Manifest:

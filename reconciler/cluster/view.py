@@ -14,6 +14,7 @@ from reconciler.cluster.decoding.decode import Body, Decoded, Value, decode
 from reconciler.cluster.decoding.pods import ShapePool
 from reconciler.cluster.decoding.workloads import NamespaceLabels
 from reconciler.cluster.resources import (
+    BY_KIND,
     CONFIG_MAPS,
     DAEMON_SETS,
     NAMESPACES,
@@ -28,7 +29,7 @@ from reconciler.model.attachments import Storage
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import DaemonSet, Pod, admitted
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, listed
 from reconciler.model.remembered import Inventory
 from reconciler.model.view import ClusterView, LiveObject
 
@@ -74,6 +75,8 @@ _FOLLOWING = {
 _T = TypeVar("_T")
 _MOST_GAPS = 5
 """How many unreadable objects of one kind are named."""
+_MOST_SUBJECTS = 4
+"""How many kinds are named that cannot be read for the same reason."""
 
 
 class ViewStore:
@@ -145,10 +148,11 @@ class ViewStore:
         self._values[resource.key] = values if resource.key != CONFIG_MAPS.key else {}
         return bool(values) and self._changed(_part_of(resource), "objects")
 
-    def set_gap(self, resource: Resource | str, text: str) -> bool:
-        """Takes what cannot be read and why, or "" once it can be; returns whether the next view differs."""
+    def set_gap(self, subject: Resource | str, words: str) -> bool:
+        """Takes what is said of something that cannot be read (`cannot be read: why`), or "" once it can be; returns whether the next view
+        differs. subject: a kind, or a name for something else."""
         with self._lock:
-            return self._set_gap((resource,) if isinstance(resource, str) else resource.key, text)
+            return self._set_gap((subject,) if isinstance(subject, str) else subject.key, words)
 
     def set_apis(self, apis: Mapping[Key, tuple[str, ...]]) -> bool:
         """Takes the versions served by (group, kind), the preferred first; returns whether the next view differs."""
@@ -319,14 +323,19 @@ class ViewStore:
         return cast("Inventory", self._values.get(CONFIG_MAPS.key, {}).get(at, Inventory()))
 
     def _all_gaps(self) -> tuple[str, ...]:
-        """The gaps, grouped by kind: one webhook or version can make every object of a kind unreadable, with similar messages."""
-        rows: list[str] = []
+        """The gaps, grouped. A server that does not answer leaves no kind readable, for the same reason. One webhook or version can make every
+        object of a kind unreadable, with similar messages."""
+        subjects: dict[str, list[str]] = {}
         of_objects: dict[str, list[str]] = {}
-        for topic, text in self._gaps.items():
-            if len(topic) == len(("group", "kind", "namespace", "name")):
-                of_objects.setdefault(topic[1], []).append(text)
-            else:
-                rows.append(text)
+        for topic, words in self._gaps.items():
+            match topic:
+                case (_, kind, _, _):
+                    of_objects.setdefault(kind, []).append(words)
+                case (group, kind):
+                    subjects.setdefault(words, []).append(str(BY_KIND[group, kind]))
+                case _:
+                    subjects.setdefault(words, []).append(topic[0])
+        rows = [f"{listed(sorted(names), most=_MOST_SUBJECTS)} {words}" for words, names in subjects.items()]
         rows += [row for kind, texts in of_objects.items() for row in _grouped(kind, sorted(texts))]
         return tuple(sorted(rows))
 

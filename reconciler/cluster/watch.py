@@ -176,7 +176,7 @@ class ResourceWatch:
 
     def _failed(self, verb: str, why: str, *, nobody_waits: bool = False) -> None:
         self.failure = why
-        self._gap(f"{self.resource} cannot be {verb}: {why}", settled=self.settled or nobody_waits)
+        self._gap(f"cannot be {verb}: {why}", settled=self.settled or nobody_waits)
         self._pauses.wait()
 
     def _showed_nothing(self, why: str) -> None:
@@ -212,7 +212,7 @@ class ResourceWatch:
         if served is not None:
             versions = ", ".join(served.versions)
             known = ", ".join(self.resource.versions)
-            self._gap(f"{self.resource} is served as {versions} only; headroom reads {known}", settled=True)
+            self._gap(f"are served as {versions} only; headroom reads {known}", settled=True)
         elif self.resource.builtin or self._is_installed():
             raise Transient("it is not served at the moment")
         else:
@@ -327,8 +327,8 @@ class ResourceWatch:
             self._pauses.reset()
         self._cluster.noticed(changed)
 
-    def _gap(self, text: str, *, settled: bool) -> None:
-        changed = self._cluster.store.set_gap(self.resource, text)
+    def _gap(self, words: str, *, settled: bool) -> None:
+        changed = self._cluster.store.set_gap(self.resource, words)
         self.settled = settled
         self.is_following = False
         self._cluster.noticed(changed)

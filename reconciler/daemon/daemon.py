@@ -296,6 +296,8 @@ class Daemon:
                 now = self._clock.now()
                 if leads and not self._leads:
                     self._agenda.want(Trigger.START, now)
+                if self._leads not in {None, leads}:
+                    self._tell_leadership(leads)
                 self._leads = leads
                 if self._requests.is_overdue():
                     self._agenda.want(Trigger.REQUEST, now)
@@ -307,6 +309,14 @@ class Daemon:
                 wait = HEARTBEAT if due is None else min(HEARTBEAT, (due[0] - now).total_seconds())
                 self._turn.wait(wait)
         return None
+
+    def _tell_leadership(self, leads: bool) -> None:  # noqa: FBT001 - the one thing there is to say
+        if leads:
+            self._log.info("this replica leads now")
+        else:
+            self._log.warning(
+                "this replica leads no longer", why=self._trouble() or "another replica has taken the Lease"
+            )
 
     def _one_pass(self, trigger: Trigger) -> PassResult:
         with self._turn:

@@ -166,7 +166,8 @@ class NodeClaim(_Marked):
 
     node_name: set at registration. conditions: type and status; changed: type and when its status last changed.
     capacity, allocatable: from its status, empty before launch. termination_grace_period: after it a drain evicts every pod; None: never.
-    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), initially when it was initialized."""
+    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), initially when it was initialized.
+    launch_failure: why Karpenter could not launch it so far, in Karpenter's words; "" if it could, or has not tried."""
 
     name: str
     labels: Labels = ()
@@ -188,6 +189,7 @@ class NodeClaim(_Marked):
     expire_after: timedelta | None = None
     termination_grace_period: timedelta | None = None
     last_pod_event: datetime | None = None
+    launch_failure: str = ""
 
     def condition(self, kind: str) -> str:
         """The status as written: True, False or Unknown (also when absent)."""

@@ -100,6 +100,7 @@ NOT_TOLD = codes.CLOCK_UNKNOWN.finding(
 """Said instead of a skew, if none can be known."""
 _MOST_NAMES = 5
 _MOST_PODS = 3
+_MOST_LETTERS = 500
 MOST_SHOWN = 20
 """Findings for one rejected placement, since one error may break a rule at every node."""
 
@@ -152,6 +153,17 @@ def nominated_notes(view: ClusterView) -> tuple[str, ...]:
             f"kube-scheduler has chosen a node (status.nominatedNodeName) for {abridged(lost, _MOST_PODS)}: {words}"
         )
     return tuple(notes)
+
+
+def launch_notes(view: ClusterView) -> tuple[str, ...]:
+    """About NodeClaims for chunks that Karpenter could not launch so far, in Karpenter's words."""
+    failing = [claim for claim in view.node_claims if claim.launch_failure and claim.is_held and not claim.deleting]
+    if not failing:
+        return ()
+    which = failing[0].name if len(failing) == 1 else f"{failing[0].name} and {len(failing) - 1:,} more"
+    return (
+        f"Karpenter could not launch NodeClaim {which}, and tries again: {failing[0].launch_failure[:_MOST_LETTERS]}",
+    )
 
 
 def _chosen(pod: Pod) -> str:

@@ -41,7 +41,8 @@ _FIRST = 100
 
 @dataclass(slots=True)
 class _Tally:
-    """on_its_way: those of `existing` whose node is not ready to take pods yet. unplaced_reasons: by reason and words. cut: why
+    """on_its_way: those of `existing` whose node is not ready to take pods yet. unlaunched: the first of these NodeClaims that Karpenter
+    could not launch so far. unplaced_reasons: by reason and words. cut: why
     a node that chunks were placed on is not made."""
 
     existing: int = 0
@@ -49,6 +50,7 @@ class _Tally:
     not_ready: int = 0
     new: int = 0
     unplaced: int = 0
+    unlaunched: str = ""
     cut: str = ""
     unplaced_reasons: dict[tuple[Cause, str], UnplacedReason] = field(default_factory=dict)
 
@@ -104,6 +106,8 @@ class Tallies:
                 tally.existing += holding.count
                 tally.on_its_way += holding.count if is_on_its_way else 0
                 tally.not_ready += holding.count if is_not_ready else 0
+                if item.node_claim is not None and item.node_claim.launch_failure:
+                    tally.unlaunched = tally.unlaunched or item.node_claim.name
         for planned in (*(creation.planned for creation in created), *later):
             for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
@@ -209,6 +213,7 @@ def _availability(tally: _Tally, retry: str) -> Availability:
         not_ready=tally.not_ready,
         new=tally.new,
         unplaced=tally.unplaced,
+        unlaunched=tally.unlaunched,
         cut=tally.cut,
         stopped="" if stopped is None else "; ".join(filter(None, (stopped.example, again))),
         why=next(iter(reason_sentences(tally.rows())), ""),

@@ -32,7 +32,7 @@ from reconciler.plan.buffers.keeping import (
 )
 from reconciler.plan.buffers.records import remembered_buffers
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.facts import Facts, PlanRules, clock_findings, hostname_findings, nominated_notes
+from reconciler.plan.facts import Facts, PlanRules, clock_findings, hostname_findings, launch_notes, nominated_notes
 from reconciler.plan.holding.consolidation import (
     DEPARTURES_KEY,
     departure_records,
@@ -213,7 +213,7 @@ def _outcomes(
 
 
 def _notes(facts: Facts, of_the_changes: Sequence[str], missed: Sequence[StockOut]) -> tuple[str, ...]:
-    notes = [*nominated_notes(facts.view), *of_the_changes, *facts.notes]
+    notes = [*nominated_notes(facts.view), *launch_notes(facts.view), *of_the_changes, *facts.notes]
     if not facts.instance_types and facts.placement.unplaced:
         notes.append(
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -52,11 +52,13 @@ def near_words(wanted: str, names: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChunkBin:
-    """`count` chunks on one node. node_pool: of a node that the plan creates; None for one that exists."""
+    """`count` chunks on one node. node_pool: of a node that the plan creates; None for one that exists. coming: it is a NodeClaim without
+    a node yet."""
 
     node: str
     node_pool: str | None
     count: int
+    coming: bool = False
 
     @property
     def new(self) -> bool:
@@ -93,13 +95,18 @@ def explanation(plan: Plan, name: str) -> Explanation:
         raise Invalid(f"{name!r} {what}", hint=hint)
     outcome = outcomes[names[0]]
     ref = outcome.demand.ref
-    nodes: list[tuple[str, str | None, Mapping[ObjectRef, int]]] = [
-        *((place.node or place.node_claim or "", None, by_demand(place.holdings)) for place in plan.occupied),
-        *((new.name, new.planned.node_pool, by_demand(new.planned.holdings)) for new in plan.node_claims.create),
+    bins = [
+        ChunkBin(place.node or place.node_claim or "", None, held[ref], coming=place.node is None)
+        for place in plan.occupied
+        if ref in (held := by_demand(place.holdings))
     ]
-    bins = tuple(ChunkBin(node, pool, held[ref]) for node, pool, held in nodes if ref in held)
+    bins += [
+        ChunkBin(new.name, new.planned.node_pool, held[ref])
+        for new in plan.node_claims.create
+        if ref in (held := by_demand(new.planned.holdings))
+    ]
     findings = tuple(item for item in plan.findings if _concerns(item, ref))
-    return Explanation(plan, outcome, bins, findings, tuple(wait for wait in plan.waits if wait.demand == ref))
+    return Explanation(plan, outcome, tuple(bins), findings, tuple(wait for wait in plan.waits if wait.demand == ref))
 
 
 def _concerns(finding: Finding, ref: ObjectRef) -> bool:
@@ -156,7 +163,8 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
         requests = ", ".join(f"{name} {text}" for name, text in group.shape.requests.quantities().items())
         lines.append(f"    each {noun} asks for {requests}")
     for item in found.bins:
-        kind = f"new node in NodePool {item.node_pool}" if item.new else "existing node"
+        kind = "NodeClaim on its way" if item.coming else "existing node"
+        kind = f"new node in NodePool {item.node_pool}" if item.new else kind
         labels = bin_words(outcome, item.node)
         lines.append(f"  {counted(item.count, noun)} in {item.node} ({kind}{f'; {labels}' if labels else ''})")
     if len(found.bins) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -105,6 +105,7 @@ class LastPass:
         self._settled = False
         self._problems: Problems = frozenset()
         self._waiting = WaitingDeletions()
+        self._blocked = False
 
     def report(self) -> PassReport:
         """The last pass, with what earlier ones left; without a pass before the first has ended."""
@@ -201,11 +202,19 @@ class LastPass:
             objects = listed(map(str, waiting.refs), most=MOST_NAMED)
             self._log.info(waiting_words(waiting, UTC), objects=objects)
 
+    def _tell_blocked(self, reasons: Sequence[str]) -> None:
+        """Logs when deletions and releases stop, and when they go on. Reasons that change meanwhile are in the status."""
+        before, self._blocked = self._blocked, bool(reasons)
+        if reasons and not before:
+            self._log.warning("nothing is deleted or released", reasons=listed(reasons, most=MOST_NAMED))
+        elif before and not reasons:
+            self._log.info("deletions and releases go on")
+
     def _tell_news(self, result: PassResult) -> None:
         """Logs what began or ended since the pass before: findings, a stall, being settled."""
         if result.plan is not None:
             findings = {
-                (finding.code, str(finding.position), str(finding.ref), finding.message): finding
+                (finding.code, str(finding.position or ""), str(finding.ref or ""), finding.message): finding
                 for finding in result.plan.findings
                 if finding.severity is not Severity.INFO
             }
@@ -231,6 +240,7 @@ class LastPass:
                 reason, message = self._stalled
                 self._log.warning("stalled: the last good commit stays in force", reason=reason, message=message)
         if result.plan is not None:
+            self._tell_blocked(result.plan.blocked)
             self._tell_waiting(result.plan.waiting)
         if result.settled and not self._settled:
             without = [] if result.plan is None else _without_capacity(result.plan)

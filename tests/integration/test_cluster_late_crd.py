@@ -74,7 +74,7 @@ def test_a_version_that_headroom_does_not_read_is_a_gap(plane: ControlPlane) -> 
     try:
         with opened(plane.kubeconfig()) as cluster:
             view = view_where(cluster, lambda view: not view.complete, what="the version is noticed")
-            assert view.gaps == (f"metricsproducers.{GROUP} is served as v9 only; headroom reads v1alpha1",)
+            assert view.gaps == (f"metricsproducers.{GROUP} are served as v9 only; headroom reads v1alpha1",)
     finally:
         remove_crd(plane)
 

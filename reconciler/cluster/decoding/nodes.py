@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -85,7 +85,14 @@ def node_claim_of(claim: wire.NodeClaimWire) -> NodeClaim:
         termination_grace_period=None if grace is None else parse_duration(grace),
         expire_after=_expiry(spec.expire_after or _DEFAULT_EXPIRY),
         last_pod_event=status.last_pod_event_time or _changed(status.conditions, "Initialized"),
+        launch_failure=_launch_failure(status.conditions or ()),
     )
+
+
+def _launch_failure(conditions: Iterable[wire.ReasonedConditionWire]) -> str:
+    """Karpenter sets the condition at every attempt; before the first one it awaits reconciliation."""
+    launched = next((item for item in conditions if item.type == "Launched" and item.status != "True"), None)
+    return "" if launched is None or launched.reason in {"", "AwaitingReconciliation"} else launched.message
 
 
 def _expiry(text: str) -> timedelta | None:

@@ -71,6 +71,11 @@ class ConditionWire(Wire, frozen=True):
     last_transition_time: Annotated[datetime | None, 4] = None
 
 
+class ReasonedConditionWire(ConditionWire, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
 class TaintWire(Wire, frozen=True):
     key: Annotated[str, 1]
     effect: Annotated[str, 3]
@@ -119,7 +124,7 @@ class NodeClaimStatusWire(Wire, frozen=True):
     node_name: str | None = None
     last_pod_event_time: datetime | None = None
     provider_id: str | None = msgspec.field(default=None, name="providerID")
-    conditions: tuple[ConditionWire, ...] | None = None
+    conditions: tuple[ReasonedConditionWire, ...] | None = None
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
 

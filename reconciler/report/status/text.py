@@ -57,9 +57,7 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
         lines.append(f"  cost        {dollars(cost['perHour'])}/h of all nodes{after}")
     lines += [f"  waits       {what}{_until(until)}" for until, what in held_back(document)]
     lines += _finding_lines(document, paint)
-    nothing_read = document["revision"] is None and document["planned"] is None
-    at = "nothing read from Git yet" if nothing_read else f"at {short_revision(document['revision'])}"
-    lines.append(f"  last pass   {_moment(document['finished'])}, number {document['passes']:,}, {at}")
+    lines.append(_last_pass_line(document))
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
     applied = [row for row in document["writes"] if row["outcome"] == Outcome.APPLIED]
@@ -78,6 +76,14 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
     lines += list(told_of)[:MOST_COMING]
     lines += [*_history_lines(document), f"  time zones  {document['timeZoneData']}"]
     return terminal_lines(lines, paint, width)
+
+
+def _last_pass_line(document: Row) -> str:
+    if not document["passes"]:
+        return f"  started     {_moment(document['started'])}, no pass yet"
+    nothing_read = document["revision"] is None and document["planned"] is None
+    at = "nothing read from Git yet" if nothing_read else f"at {short_revision(document['revision'])}"
+    return f"  last pass   {_moment(document['finished'])}, number {document['passes']:,}, {at}"
 
 
 def _buffer_lines(rows: Sequence[Row], paint: Paint) -> Iterator[str]:

@@ -12,6 +12,8 @@ from reconciler.report.words import dollars
 
 Row = Mapping[str, Any]
 MOST_NAMED = 2
+MOST_REASONS = 3
+"""The most reasons why nothing may be deleted, in words; the JSON has all of them."""
 STATE_WORDS = {
     "not_ready": "not ready",
     "waiting": "no room yet",
@@ -168,7 +170,8 @@ def held_back(document: Row) -> list[tuple[str | None, str]]:
     waits: list[tuple[str | None, str]] = []
     if document["blocked"]:
         words = f"nothing is deleted or released{f', and {due}' if is_blocked else ''}"
-        waits.append((None, f"{words}: {'; '.join(document['blocked'])}"))
+        reasons, more = document["blocked"][:MOST_REASONS], len(document["blocked"]) - MOST_REASONS
+        waits.append((None, f"{words}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}"))
     waits += [(None, note) for note in document["notes"]]
     if count and not is_blocked:
         cap = f"at most {waiting['mostInAnHour']:,} of {waiting['outOf']:,} go within an hour"

@@ -285,7 +285,7 @@ def test_other_kinds_are_not_waited_for() -> None:
 def test_a_watch_that_cannot_go_on_is_not_waited_for() -> None:
     """A gap says so, so that nothing is deleted meanwhile."""
     cluster = cluster_that_wrote(sync_timeout=0.05)
-    cluster._watches[NODE_CLAIMS.key]._gap("nodeclaims cannot be read", settled=True)
+    cluster._watches[NODE_CLAIMS.key]._gap("cannot be read", settled=True)
     assert not cluster.view().complete
 
 

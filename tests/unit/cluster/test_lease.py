@@ -43,12 +43,15 @@ class World:
 
 def test_an_api_server_that_does_not_answer_ends_the_lead_after_the_renew_deadline() -> None:
     world = World()
-    first = world.candidate("a")
+    first, second = world.candidate("a"), world.candidate("b")
     first.step()
+    second.step()
+    assert second.holder == "a"
     world.broken = True
     world.seconds += 29
     first.step()
-    assert (first.is_leader(), first.holder) == (True, "a")
+    second.step()
+    assert (first.is_leader(), first.holder, second.holder) == (True, "a", "")
     world.seconds += 1
     assert (first.is_leader(), first.holder) == (False, "")
 

@@ -13,6 +13,7 @@ from reconciler.cluster.resources import (
     NODE_POOLS,
     NODES,
     PODS,
+    RESOURCES,
 )
 from reconciler.cluster.view import ViewStore
 from reconciler.model.refs import ObjectRef
@@ -69,11 +70,23 @@ def test_an_object_that_cannot_be_read_is_a_gap_and_the_others_are_there() -> No
 def test_objects_of_one_kind_that_cannot_be_read_are_named_only_at_first() -> None:
     store = ViewStore()
     store.replace(PODS, [pod(f"bad-{number:03}", cpu="lots") for number in range(300)])
-    store.set_gap(PODS, "pods: the connection was lost")
+    store.set_gap(PODS, "cannot be read: busy")
     gaps = store.view().gaps
     assert len(gaps) == 7
-    assert (gaps[0], gaps[-1]) == ("295 more of kind Pod cannot be read", "pods: the connection was lost")
+    assert (gaps[0], gaps[-1]) == ("295 more of kind Pod cannot be read", "pods cannot be read: busy")
     assert [gap.split()[0] for gap in gaps[1:6]] == [f"Pod/shop/bad-00{number}" for number in range(5)]
+
+
+def test_kinds_that_cannot_be_read_for_one_reason_are_told_together() -> None:
+    """An API server that was away had one sentence for each of 27 kinds."""
+    store = ViewStore()
+    store.set_gap("the list of kinds", "cannot be read: no answer")
+    for resource in RESOURCES:
+        store.set_gap(resource, "cannot be read: no answer")
+    store.set_gap(PODS, "cannot be watched: busy")
+    named = "buffers.autoscaling.x-k8s.io, capacitybuffers.autoscaling.x-k8s.io, cronjobs.batch, daemonsets.apps"
+    more = len(RESOURCES) - 4
+    assert store.view().gaps == (f"{named} and {more} more cannot be read: no answer", "pods cannot be watched: busy")
 
 
 POOL_SPEC: Document = {"template": {"spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "default"}}}}
@@ -120,9 +133,9 @@ def test_the_gap_closes_when_the_object_is_repaired_or_gone(way: str) -> None:
 
 def test_a_gap_in_a_whole_kind_outlives_a_list_of_it() -> None:
     store = ViewStore()
-    store.set_gap(PODS, "pods: the connection was lost")
+    store.set_gap(PODS, "cannot be read: the connection was lost")
     store.replace(PODS, [pod()])
-    assert store.view().gaps == ("pods: the connection was lost",)
+    assert store.view().gaps == ("pods cannot be read: the connection was lost",)
     assert store.set_gap(PODS, "") is True
     assert store.view().complete is True
 

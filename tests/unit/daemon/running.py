@@ -47,7 +47,9 @@ class Running:
         settings: dict[str, Any] = {"run_pass": passes, "poll_source": lambda: False, "clock": self.clock}
         timing: dict[str, Any] = {"poll": LONG, "tick": LONG, "pacing": Pacing(quiet=timedelta(0))}
         timing |= {name: arguments.pop(name) for name in ("poll", "tick", "pacing", "grace") if name in arguments}
-        heard = Listeners(**{name: arguments.pop(name) for name in ("on_result", "on_poll") if name in arguments})
+        heard = Listeners(
+            **{name: arguments.pop(name) for name in ("on_result", "on_poll", "log") if name in arguments}
+        )
         self.daemon = Daemon(timing=Timing(**timing), listeners=heard, **(settings | arguments))
         self.code: list[int] = []
         self._thread = threading.Thread(target=lambda: self.code.append(self.daemon.run(**(run or {}))))

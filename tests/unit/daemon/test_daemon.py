@@ -130,6 +130,21 @@ def test_the_same_request_is_handled_once() -> None:
         assert results.get(timeout=PATIENCE) is Trigger.CHANGE
 
 
+class Told:
+    """A log that keeps what it is told, from informational lines on."""
+
+    def __init__(self) -> None:
+        self.told = Queue[str]()
+
+    def debug(self, event: str, **facts: Any) -> None:
+        """Not kept."""
+
+    def info(self, event: str, **_facts: Any) -> None:
+        self.told.put(event)
+
+    warning = error = info
+
+
 def test_no_pass_is_made_while_another_replica_leads() -> None:
     answers = Queue[bool]()
     leads = threading.Event()
@@ -138,7 +153,8 @@ def test_no_pass_is_made_while_another_replica_leads() -> None:
         answers.put(leads.is_set())
         return leads.is_set()
 
-    with Running(Passes(), is_leader=is_leader) as running:
+    log = Told()
+    with Running(Passes(), is_leader=is_leader, log=log) as running:
         running.daemon.changed()
         for _ in range(3):
             answers.get(timeout=PATIENCE)
@@ -146,6 +162,11 @@ def test_no_pass_is_made_while_another_replica_leads() -> None:
         assert running.daemon.readiness() == (True, "another replica leads")
         leads.set()
         assert running.passes.next() is Trigger.START
+        leads.clear()
+        assert [log.told.get(timeout=PATIENCE) for _ in range(2)] == [
+            "this replica leads now",
+            "this replica leads no longer",
+        ]
 
 
 def test_a_clock_that_is_set_back_makes_a_pass_and_holds_nothing_up() -> None:

@@ -20,13 +20,14 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.placement.nodes.existing import with_nominated
 from reconciler.plan.bins import Bin
-from reconciler.plan.facts import Facts, hostname_findings, nominated_notes
+from reconciler.plan.facts import Facts, hostname_findings, launch_notes, nominated_notes
 from reconciler.plan.objects.objects import Owner, prepared
 from reconciler.plan.outcomes import domain_counts, topology_keys
 from reconciler.plan.plan import make_plan
 from tests.builders import buffer_ref, demand, node, one_of, pod, selects, shape
 from tests.plans import planned
 from tests.unit.placement.worlds import with_hostname
+from tests.unit.plan.worlds import HELD, claim
 
 # Where chunks are by the labels that their spread and affinity go by, node by node.
 
@@ -95,6 +96,15 @@ def test_each_hostname_of_several_nodes_is_a_finding() -> None:
         "2 nodes carry kubernetes.io/hostname=a (a1, a2): spread, affinity and anti-affinity by it take them for one"
     )
     assert str(second.ref) == "Node/b1"
+
+
+def test_a_node_claim_for_chunks_that_could_not_be_launched_is_told_in_karpenters_words() -> None:
+    failing = [replace(claim(name, annotations=HELD), launch_failure="no free address") for name in ("a", "b")]
+    others = [claim("fine", annotations=HELD), replace(claim("karpenters", placeholder=False), launch_failure="too")]
+    view = ClusterView(node_claims=(*failing, replace(failing[0], deleting=True), *others))
+    assert launch_notes(view) == (
+        "Karpenter could not launch NodeClaim a and 1 more, and tries again: no free address",
+    )
 
 
 # What a plan says of pods that kube-scheduler has chosen a node for.

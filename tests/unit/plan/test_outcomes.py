@@ -78,6 +78,16 @@ def test_new_and_missing_places_are_counted() -> None:
     )
 
 
+def test_a_node_that_could_not_be_launched_is_named() -> None:
+    """It was one on its way among others, for as long as Karpenter tried."""
+    failing = replace(claim("failing", node_name=None), launch_failure="no subnet has a free address")
+    bins = all_bins(ClusterView(node_claims=(failing,)), (OccupiedBin(None, "failing", (chunks(2),)),))
+    assert provisioning(Tallies(bins, (), (), ()).outcome(demand(count=2)))[2] == (
+        "of 2 chunks, 2 on nodes that are on their way; "
+        "Karpenter could not launch NodeClaim failing: its condition Launched says why"
+    )
+
+
 def test_groups_of_a_demand_that_say_the_same_say_it_once() -> None:
     same = (UnplacedReason(Cause.NODE_FULL, 2, "node-1 lacks 1 CPU"),)
     missing = (Unplaced(buffer_ref(), 0, 1, same), Unplaced(buffer_ref(), 1, 1, same))

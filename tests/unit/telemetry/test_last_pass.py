@@ -85,8 +85,10 @@ def test_what_begins_and_ends_is_told_once() -> None:
         last.observe("tick", result)
     assert log.told == [
         ("warning", "finding missing-target"),
+        ("warning", "nothing is deleted or released"),
         ("info", "finding is gone missing-target"),
         ("warning", "stalled: the last good commit stays in force"),
+        ("info", "deletions and releases go on"),
         ("info", "the repository can be read again"),
         ("info", "settled: the cluster is as declared"),
     ]

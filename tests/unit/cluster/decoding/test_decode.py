@@ -55,6 +55,21 @@ def test_expire_after(written: str | None, expected: timedelta | None) -> None:
     assert value(NODE_CLAIMS, document).expire_after == expected
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "failure"),
+    [
+        ("Unknown", "LaunchFailed", "no free address"),
+        ("Unknown", "AwaitingReconciliation", ""),
+        ("True", "Launched", ""),
+    ],
+)
+def test_why_karpenter_could_not_launch_a_node_claim(status: str, reason: str, failure: str) -> None:
+    document = node_claim()
+    launched = {"type": "Launched", "status": status, "reason": reason, "message": "no free address"}
+    document["status"]["conditions"] = [launched]
+    assert value(NODE_CLAIMS, document).launch_failure == failure
+
+
 def test_a_pending_pod_may_be_gated() -> None:
     document = pod(node=None, phase="Pending")
     document["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
