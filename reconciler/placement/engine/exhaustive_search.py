@@ -31,7 +31,7 @@ from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import NodeTemplate
-from reconciler.placement.requirements import ANYWHERE, Requirements
+from reconciler.placement.requirements import ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,8 @@ def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Co
 
 def _domains(
     state: State, batch: Batch, constraints: ConstraintSet, closed: Mapping[Combination, int]
-) -> list[Combination] | None:
-    """Where rules on labels other than the hostname allow a chunk. None stands for anywhere, when there are no such rules."""
-    if not constraints.keys:
-        return None
+) -> list[Combination]:
+    """Where rules on labels other than the hostname allow a chunk."""
     judged: Sequence[TopologyRule] = constraints.on_labels
     combinations = combinations_of(state, batch, constraints.keys)
     bootstrapping = state.topology.bootstrapping(constraints.affinity)
@@ -107,27 +105,21 @@ def _domains(
     return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed)
 
 
-def _wheres(domains: Sequence[Combination] | None) -> list[Requirements]:
-    return [ANYWHERE] if domains is None else [item.where for item in domains]
-
-
-def _existing(
-    state: State, task: Task, keys: Sequence[str], domains: Sequence[Combination] | None
-) -> Iterator[Destination]:
+def _existing(state: State, task: Task, keys: Sequence[str], domains: Sequence[Combination]) -> Iterator[Destination]:
     fits = existing_fits(state, task)
     if fits is None:
         return
-    allowed = None if domains is None else {tuple(item.by_key[key] for key in keys) for item in domains}
+    allowed = {tuple(item.by_key[key] for key in keys) for item in domains}
     able = np.flatnonzero(fits > 0)
     order = able[np.lexsort((able, state.fullness[able], state.bins.rank[able]))]
     for number in order.tolist():
         labels = state.bins.origins[number].labels
-        if allowed is None or tuple(labels.get(key) for key in keys) in allowed:
+        if tuple(labels.get(key) for key in keys) in allowed:
             yield Destination(task.batch, number, 0)
 
 
 def _planned(
-    state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination] | None
+    state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination]
 ) -> Iterator[Destination]:
     planned, batch = state.planned, task.batch
     if not planned.count:
@@ -135,8 +127,8 @@ def _planned(
     caps = host_caps(state, task)
     on_all = caps.on(state.topology.hosts.table, state.base, planned.count)
     taken = planned.loads[batch.counted]
-    for where in _wheres(domains):
-        joined = state.compatibilities.get(batch.needs, relaxation, where).joined()
+    for domain in domains:
+        joined = state.compatibilities.get(batch.needs, relaxation, domain.where).joined()
         for index in range(planned.count):
             number = int(joined[planned.template[index]])
             if number < 0 or (on_all is not None and on_all[index] < 1) or (len(caps.more) and caps.more[index] < 1):
@@ -149,12 +141,10 @@ def _planned(
                 yield Destination(batch, state.base + index, extra, template=template)
 
 
-def _new(
-    state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination] | None
-) -> Iterator[Destination]:
+def _new(state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination]) -> Iterator[Destination]:
     """New nodes: in each domain the cheapest type of each pool, among the heaviest pools that can make a node."""
-    for where in _wheres(domains):
-        placed = Task(task.batch, (where,), task.constraints, bare=True, single=task.single)
+    for domain in domains:
+        placed = Task(task.batch, (domain.where,), task.constraints, bare=True, single=task.single)
         for pools in state.weights:
             options = size_options_of(state, placed, relaxation, pools)
             found = _cheapest_of_pools(state, task.batch, options)

@@ -29,7 +29,7 @@ class Task:
     """One attempt to place a batch. Never changed.
 
     wheres: domains that chunks may go to; new nodes are made in the first one. constraints: the rules between pods that they are under.
-    bare: new nodes may start empty, so the minimum for spread over hosts is 0.
+    bare: new nodes may be made. They start empty, so the minimum for spread over hosts is 0.
     single: all chunks go to one node, for the first of pods with affinity to each other.
     """
 

@@ -99,30 +99,21 @@ def _most_by_minimums(state: State, number: int, compatibility: Compatibility, f
     return 0
 
 
-def make_nodes(state: State, task: Task, count: int, *, opening: bool = True) -> int:
-    """Places up to `count` chunks on planned nodes, made larger where needed, and on new ones; returns how many.
-
-    opening: False for chunks that no new node can be made for."""
+def make_nodes(state: State, task: Task, count: int) -> int:
+    """Places up to `count` chunks on planned nodes, made larger where needed, and on new ones where the task allows these. Returns how
+    many."""
     placed = 0
     state.expect_work(count)
     for relaxation in task.batch.needs.relaxations:
         for number, pools in enumerate(state.weights):
-            filling = not number or not opening
-            placed += _in_steps(state, task, relaxation, pools, count - placed, filling=filling, opening=opening)
+            placed += _in_steps(state, task, relaxation, pools, count - placed, filling=not number)
             if placed == count or (task.single and placed):
                 return placed
     return placed
 
 
 def _in_steps(
-    state: State,
-    task: Task,
-    relaxation: RelaxationStep,
-    pools: tuple[int, ...],
-    count: int,
-    *,
-    filling: bool,
-    opening: bool,
+    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
 ) -> int:
     """Step by step: each may raise the minimum over hosts, and then a spread constraint allows more on every host.
 
@@ -130,9 +121,9 @@ def _in_steps(
     placed = 0
     while placed < count and not (task.single and placed):
         left = count - placed
-        step = fill_planned(state, task, relaxation, left) if filling else 0
-        filling = not opening
-        if not step and opening:
+        step = fill_planned(state, task, relaxation, left) if filling or not task.bare else 0
+        filling = False
+        if not step and task.bare:
             options = size_options_of(state, task, relaxation, pools)
             mix = _single(options, left) if task.single else options.mix(left, state.kernel)
             price = mix_price(mix, options.costs) if mix else PLENTY

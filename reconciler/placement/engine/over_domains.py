@@ -6,8 +6,8 @@ took, and the shares are computed again. So the skew is right in the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +18,8 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
+from reconciler.placement.engine.fill import Task, fill_existing
+from reconciler.placement.engine.open import make_nodes
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.walk import COUNTER, DOMAIN, KEY, MAKEABLE, distribute, load_of
 from reconciler.placement.requirements import Requirements
@@ -92,23 +94,22 @@ class Shares:
         return found
 
 
-Fill = Callable[[Sequence[Requirements], int, bool], int]
-"""Places at most this many chunks in these domains; returns how many. The flag: whether new nodes may be made, in the first domain."""
 _Rules: TypeAlias = Sequence[TopologyRule]
 _Domains: TypeAlias = Sequence[Combination]
 
 
 @dataclass(frozen=True, slots=True)
 class OverDomains:
-    """Places chunks of one batch under rules on labels: existing bins first, then new nodes where they cost least.
+    """Places chunks of one batch in the domains that rules on labels leave: existing bins first, then new nodes where they cost least.
 
-    opening: whether new nodes may be made. others: all batches; some may have to follow these chunks into their domain."""
+    opening: whether planned nodes may take them, and new ones be made. settled: no new one can be made. The minimum for spread over hosts
+    is then what existing and planned nodes hold. others: all batches; some may have to follow these chunks into their domain."""
 
     state: State
     batch: Batch
     constraints: ConstraintSet
-    fill: Fill
     opening: bool
+    settled: bool
     others: Sequence[Batch]
 
     def place(self, count: int) -> int:
@@ -177,7 +178,7 @@ class OverDomains:
             shares = self._shares(rules, combinations).distribute(count, caps)
             short = False
             for combination, share in shares.items():
-                placed = self.fill((combination.where,), share, self.opening)
+                placed = self._fill((combination.where,), share, opening=self.opening)
                 if placed < share:
                     caps[combination] = placed
                     short = True
@@ -195,7 +196,7 @@ class OverDomains:
         placed, full = 0, dict[Combination, int]()
         while placed < count and (shares := self._shares(rules, combinations).distribute(1, full)):
             (combination,) = shares
-            if self.fill((combination.where,), 1, self.opening):
+            if self._fill((combination.where,), 1, opening=self.opening):
                 placed += 1
             else:
                 full[combination] = 0
@@ -210,13 +211,47 @@ class OverDomains:
         allowed = self._shares(rules, combinations).allowed() if rules else combinations
         wheres = [item.where for item in allowed]
         if not self.opening:
-            return self.fill(wheres, count, False) if wheres else 0
-        placed = self.fill(wheres, count, False) if wheres and self.state.base else 0
+            return self._fill(wheres, count, opening=False) if wheres else 0
+        placed = 0
+        if wheres and self.constraints.keys and self.state.base:
+            placed = self._fill(wheres, count, opening=False)
         for number in range(len(wheres)):
             if placed < count:
                 together = wheres[number:] if joins_all and not self.state.near_limits else wheres[number : number + 1]
-                placed += self.fill(together, count - placed, True)
+                placed += self._fill(together, count - placed, opening=True)
         return placed
+
+    def _fill(self, wheres: Sequence[Requirements], count: int, *, opening: bool) -> int:
+        """Places at most `count` chunks in these domains; returns how many. opening: whether new nodes may be made, in the first domain."""
+        state, constraints = self.state, self.constraints
+        task = Task(self.batch, wheres, constraints, bare=opening and not self.settled, single=False)
+        if constraints.host_affinity and state.topology.bootstrapping(constraints.host_affinity):
+            return _first_on_a_host(state, replace(task, single=True), count, opening=opening)
+        placed = 0
+        while placed < count:
+            # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
+            step = fill_existing(state, task, count - placed)
+            step += make_nodes(state, task, count - placed - step) if opening and self.settled else 0
+            placed += step
+            if not step or not constraints.on_hosts:
+                break
+        if task.bare and placed < count:
+            placed += make_nodes(state, task, count - placed)
+        return placed
+
+
+def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> int:
+    """Places pods that must share a host and have none yet, on the node that takes most of them."""
+    saved = state.save()
+    placed = fill_existing(state, task, count)
+    if placed == count or not opening:
+        return placed
+    state.roll_back(saved)
+    made = make_nodes(state, task, count)
+    if made >= placed:
+        return made
+    state.roll_back(saved)
+    return fill_existing(state, task, count)
 
 
 def joins_dearer(shape: PodShape) -> bool:

@@ -13,14 +13,13 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Balance, expect_planned
-from reconciler.placement.engine.fill import Task, fill_existing, has_room
+from reconciler.placement.engine.fill import has_room
 from reconciler.placement.engine.journal import BATCH, BIN
-from reconciler.placement.engine.open import make_nodes, settle
+from reconciler.placement.engine.open import settle
 from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention
 from reconciler.placement.engine.state import State
 from reconciler.placement.engine.walk import BatchWalk
-from reconciler.placement.requirements import ANYWHERE, Requirements
 
 _ATTEMPTS = 4
 
@@ -280,45 +279,5 @@ class Packer:
     def _place_on(
         self, batch: Batch, constraints: ConstraintSet, count: int, *, opening: bool, settled: bool = False
     ) -> int:
-        """settled: no node can be made for these chunks. The minimum for spread over hosts is then what existing and planned
-        nodes hold."""
-
-        def fill(wheres: Sequence[Requirements], amount: int, may_open: bool) -> int:  # noqa: FBT001 - see Fill
-            task = Task(batch, wheres, constraints, bare=may_open and not settled, single=False)
-            return _fill(self._state, task, amount, opening=may_open)
-
-        if constraints.keys:
-            return OverDomains(self._state, batch, constraints, fill, opening, self._batches).place(count)
-        return fill((ANYWHERE,), count, opening)
-
-
-def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
-    affinity = task.constraints.host_affinity
-    if affinity and state.topology.bootstrapping(affinity):
-        return _first_on_a_host(state, task, count, opening=opening)
-    placed, settled = 0, opening and not task.bare
-    while placed < count:
-        # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
-        step = fill_existing(state, task, count - placed)
-        step += make_nodes(state, task, count - placed - step, opening=False) if settled else 0
-        placed += step
-        if not step or not task.constraints.on_hosts:
-            break
-    if opening and task.bare and placed < count:
-        placed += make_nodes(state, task, count - placed)
-    return placed
-
-
-def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> int:
-    """Places pods that must share a host and have none yet, on the node that takes most of them."""
-    alone = replace(task, single=True)
-    saved = state.save()
-    placed = fill_existing(state, alone, count)
-    if placed == count or not opening:
-        return placed
-    state.roll_back(saved)
-    made = make_nodes(state, alone, count, opening=task.bare)
-    if made >= placed:
-        return made
-    state.roll_back(saved)
-    return fill_existing(state, alone, count)
+        over = OverDomains(self._state, batch, constraints, opening=opening, settled=settled, others=self._batches)
+        return over.place(count)

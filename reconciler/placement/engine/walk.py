@@ -14,7 +14,7 @@ from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleA
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.limits import NODES
-from reconciler.placement.engine.domains import Combination, DomainPrices, combinations_of
+from reconciler.placement.engine.domains import DomainPrices, combinations_of
 from reconciler.placement.engine.fill import Task, has_room, rule_caps
 from reconciler.placement.engine.journal import BATCH
 from reconciler.placement.engine.open import empty_node
@@ -36,7 +36,6 @@ from reconciler.placement.loops.walk import (
     SIZES,
 )
 from reconciler.placement.offers.node_templates import Compatibility, net_prices
-from reconciler.placement.requirements import ANYWHERE
 
 MOST_CHUNKS = 1024
 """Batches with more chunks are placed one by one."""
@@ -45,7 +44,6 @@ MOST_TEMPLATES = 256
 _ROWS = 64
 
 _Rows = list[list[int]]
-_SOMEWHERE = (Combination((), makeable=True, where=ANYWHERE, by_key={}),)
 _NOBODY = -1
 
 
@@ -113,12 +111,9 @@ class BatchWalk:
 
     def _make_kind(self, batch: Batch) -> int:
         state, needs, constraints = self._state, batch.needs, self._state.constraints(batch)
-        combinations: Sequence[Combination] = _SOMEWHERE
-        by_price = NO
-        if constraints.keys:
-            combinations = combinations_of(state, batch, constraints.keys)
-            if combinations[1:] and DomainPrices(state, batch, constraints).differ(combinations):
-                by_price = CHEAPEST_FIRST if joins_dearer(needs.shape) else ONLY_CHEAPEST
+        combinations, by_price = combinations_of(state, batch, constraints.keys), NO
+        if combinations[1:] and DomainPrices(state, batch, constraints).differ(combinations):
+            by_price = CHEAPEST_FIRST if joins_dearer(needs.shape) else ONLY_CHEAPEST
         if constraints.host_affinity or not needs.relaxations or not 0 < len(combinations) <= MOST_OPTIONS:
             return _NOBODY
         caps = rule_caps(state, Task(batch, (combinations[0].where,), constraints, bare=True, single=False))
