@@ -124,14 +124,16 @@ def _planned(
     planned, batch = state.planned, task.batch
     if not planned.count:
         return
-    caps = host_caps(state, task)
-    on_all = caps.on(state.topology.hosts.table, state.base, planned.count)
+    numbers = np.arange(state.base, state.base + planned.count)
+    most = host_caps(state, task, numbers)
+    if batch.needs.shape.host_ports:
+        most = np.minimum(most, state.ports.most(batch, numbers))
     taken = planned.loads[batch.counted]
     for domain in domains:
         joined = state.compatibilities.get(batch.needs, relaxation, domain.where).joined()
         for index in range(planned.count):
             number = int(joined[planned.template[index]])
-            if number < 0 or (on_all is not None and on_all[index] < 1) or (len(caps.more) and caps.more[index] < 1):
+            if number < 0 or most[index] < 1:
                 continue
             template = growable(state, index, state.templates.list[number])
             free = template.room - taken[index]

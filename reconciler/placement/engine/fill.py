@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
@@ -40,67 +39,43 @@ class Task:
     single: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HostCaps:
-    """The most chunks that planned nodes may take, in the form the loops read.
-
-    rules: array of 3 × rules: each one's row in the topology's host counts, its code, its bound.
-    more: further caps by planned node; empty when there are none.
-    on_empty: the most chunks that the rules allow on an empty node.
-    """
-
-    rules: NDArray[np.int64]
-    more: Amounts
-    on_empty: int
-
-    def on(self, hosts: Amounts, first: int, count: int) -> Amounts | None:
-        """Caps of `count` bins from number `first`; None where nothing caps them. `more` is not taken into account."""
-        caps: Amounts | None = None
-        for row, code, bound in self.rules.T.tolist():
-            counted = hosts[row, first : first + count]
-            by_count = [allowed(code, bound, number) for number in range(int(counted.max(initial=0)) + 1)]
-            of_rule = np.array(by_count, dtype=np.int64)[counted]
-            caps = of_rule if caps is None else np.minimum(caps, of_rule)
-        return caps
+NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
+_NO_RULES: Numbers = np.zeros((3, 0), dtype=np.int64)
 
 
-_NONE = np.zeros(0, dtype=np.int64)
-UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE, PLENTY)
-
-
-def host_caps(state: State, task: Task) -> HostCaps:
-    """The caps of planned nodes."""
-    rules = rule_caps(state, task) if task.constraints.on_hosts else UNCAPPED
-    if not task.batch.needs.shape.host_ports:
-        return rules
-    planned = np.arange(state.base, state.base + state.planned.count)
-    return HostCaps(rules.rules, state.ports.most(task.batch, planned), rules.on_empty)
-
-
-def rule_caps(state: State, task: Task) -> HostCaps:
+def host_rules(state: State, task: Task) -> Numbers:
+    """The rules on the hostname, as the loops read them: of each its row of the host counts, its code and its bound; shape (3, rules)."""
+    if not task.constraints.on_hosts:
+        return _NO_RULES
+    # The affinity rules that do not apply to the first pod of its kind.
     bootstrapping = state.topology.bootstrapping(task.constraints.host_affinity) if task.single else ()
     if not task.bare:
-        return _rule_caps(state, task, bootstrapping)
+        return _host_rules(state, task, bootstrapping)
     # Where new nodes start empty, the bounds never change.
-    return state.once(("caps", task.constraints, bootstrapping), lambda: _rule_caps(state, task, bootstrapping))
+    key = ("host rules", task.constraints, bootstrapping)
+    return state.once(key, lambda: _host_rules(state, task, bootstrapping))
 
 
-def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) -> HostCaps:
-    """bootstrapping: the affinity rules that do not apply to the first pod of its kind."""
-    rules = [rule for rule in task.constraints.on_hosts if rule not in bootstrapping]
-    if not rules:
-        return UNCAPPED
-    rows = [state.topology.counters[rule.counter].row for rule in rules]
+def _host_rules(state: State, task: Task, without: Sequence[AffinityRule]) -> Numbers:
+    rules = [rule for rule in task.constraints.on_hosts if rule not in without]
     bounds = [rule.bound(0) if task.bare else state.bound_of(rule) for rule in rules]
-    codes = [rule.code for rule in rules]
-    on_empty = min(rule.allowed(0, rule.bound(0)) for rule in rules)
-    return HostCaps(np.array([rows, codes, bounds], dtype=np.int64), _NONE, on_empty)
+    rows = [state.topology.counters[rule.counter].row for rule in rules]
+    return np.array([rows, [rule.code for rule in rules], bounds], dtype=np.int64)
 
 
-def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
-    """By bin, how many chunks the rules on the hostname allow; None where there are no such rules."""
-    on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base) if task.constraints.on_hosts else None
-    return None if on_all is None else on_all[bins]
+def most_on_empty(rules: Numbers) -> int:
+    """The most chunks that rules on the hostname allow on an empty node."""
+    return min((allowed(code, bound, 0) for _, code, bound in rules.T.tolist()), default=PLENTY)
+
+
+def host_caps(state: State, task: Task, bins: Numbers) -> Amounts:
+    """By bin, existing or planned, how many chunks the rules on the hostname allow."""
+    caps: Amounts = np.full(len(bins), PLENTY, dtype=np.int64)
+    for row, code, bound in host_rules(state, task).T.tolist():
+        counted = state.topology.hosts.table[row, bins]
+        by_count = [allowed(code, bound, number) for number in range(int(counted.max(initial=0)) + 1)]
+        caps = np.minimum(caps, np.array(by_count, dtype=np.int64)[counted])
+    return caps
 
 
 def fill_existing(state: State, task: Task, count: int) -> int:
@@ -119,8 +94,7 @@ def fill_one(state: State, task: Task, number: int, count: int) -> int:
     bins, most = _within(state.constraints_on_nodes, task.batch, np.array([number], dtype=np.int64))
     if not len(bins):
         return 0
-    caps = existing_caps(state, task, bins)
-    placed = min(count, int(most[0]) if caps is None else min(int(most[0]), int(caps[0])))
+    placed = min(count, int(most[0]), int(host_caps(state, task, bins)[0]))
     if placed > 0:
         state.add_existing(task.batch, number, placed)
     return max(0, placed)
@@ -134,9 +108,8 @@ def existing_fits(state: State, task: Task) -> Amounts | None:
     bins, most = _within(state.constraints_on_nodes, task.batch, np.flatnonzero(mask))
     if not len(bins):
         return None
-    caps = existing_caps(state, task, bins)
     fits: Amounts = np.zeros(state.base, dtype=np.int64)
-    fits[bins] = most if caps is None else np.minimum(most, caps)
+    fits[bins] = np.minimum(most, host_caps(state, task, bins))
     fits[state.bins.closed] = 0
     return fits
 

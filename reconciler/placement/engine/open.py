@@ -27,7 +27,7 @@ from reconciler.placement.arrays import (
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_rules import ports_clash
-from reconciler.placement.engine.fill import Task, host_caps, rule_caps
+from reconciler.placement.engine.fill import NO_NUMBERS, Task, host_rules, most_on_empty
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import join_of
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
@@ -38,8 +38,7 @@ from reconciler.placement.requirements import Mask
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:
     """The sizes a new node may have within the pools' limits, sorted by pool and type name."""
     cap = 1 if task.batch.needs.shape.host_ports else PLENTY
-    if task.constraints.on_hosts:
-        cap = min(cap, rule_caps(state, task).on_empty)
+    cap = min(cap, most_on_empty(host_rules(state, task)))
     compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.wheres[0])
     request = task.batch.needs.request
     key = ("sizes", compatibility.number, pools, request.tobytes(), cap, task.batch.needs.shape.host_ports)
@@ -221,9 +220,11 @@ def enlarge(
 
 def _arrays(state: State, task: Task) -> tuple[NodeArrays, ChunkArrays, HostArrays]:
     """Planned nodes, chunks and what rules on the hostname allow, as the loops take them."""
-    caps = host_caps(state, task)
-    hosts = state.topology.hosts.table, state.base, caps.rules, caps.more
-    return state.planned.arrays, task.batch.arrays, hosts
+    more, planned = NO_NUMBERS, state.planned
+    if task.batch.needs.shape.host_ports:
+        more = state.ports.most(task.batch, np.arange(state.base, state.base + planned.count))
+    hosts = state.topology.hosts.table, state.base, host_rules(state, task), more
+    return planned.arrays, task.batch.arrays, hosts
 
 
 def _ways(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...] = ()) -> WayArrays:

@@ -15,7 +15,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.engine.domains import DomainPrices, combinations_of
-from reconciler.placement.engine.fill import Task, has_room, rule_caps
+from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty
 from reconciler.placement.engine.journal import BATCH
 from reconciler.placement.engine.open import empty_node
 from reconciler.placement.engine.over_domains import joins_dearer, option_row, rule_row
@@ -116,15 +116,16 @@ class BatchWalk:
             by_price = CHEAPEST_FIRST if joins_dearer(needs.shape) else ONLY_CHEAPEST
         if constraints.host_affinity or not needs.relaxations or not 0 < len(combinations) <= MOST_OPTIONS:
             return _NOBODY
-        caps = rule_caps(state, Task(batch, (combinations[0].where,), constraints, bare=True, single=False))
+        on_hosts = host_rules(state, Task(batch, (), constraints, bare=True, single=False))
+        most = most_on_empty(on_hosts)
         spans = [len(self._options), len(self._rules), len(self._host_rules), len(self._counted)]
-        self._kind_rows.append([caps.on_empty, int(constraints.shared), by_price, *spans])
+        self._kind_rows.append([most, int(constraints.shared), by_price, *spans])
         for item in combinations:
-            compatibility = state.compatibilities.get(needs, needs.relaxations[0], item.where), caps.on_empty
+            compatibility = state.compatibilities.get(needs, needs.relaxations[0], item.where), most
             number = self._compatibilities.setdefault(compatibility, len(self._compatibilities))
             self._options.append(option_row(state.topology, item, number))
         self._rules += [rule_row(state.topology, rule) for rule in constraints.on_labels]
-        self._host_rules += caps.rules.T.tolist()
+        self._host_rules += on_hosts.T.tolist()
         numbers = state.topology.counts_of(needs)
         counters = [state.topology.counters[number] for number in numbers]
         self._counted += [
