@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pickle import UnpicklingError
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, Literal
 from zlib import crc32
 
@@ -96,33 +96,11 @@ def _stamp(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> int:
     return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
 
 
-_LOOPS: tuple[str, ...] = (
-    *(
-        "allowed",
-        "cap_on",
-        "fits_in",
-        "holds",
-        "is_within",
-        "join_of",
-        "is_sold",
-        "set_type",
-        "add",
-        "choose",
-    ),
-    *("net", "cheapest", "held", "useful", "mix_costs", "mix_of"),
-)
-"""In the order in which they call each other."""
-_WALK = (
-    "least_in",
-    "load_of",
-    "distribute",
-    "size_row",
-    "place_on",
-    "join_planned",
-    "sort_by_price",
-    "open_new",
-    "walk",
-)
+def _loops_of(file: ModuleType) -> tuple[Mapping[str, Any], list[str]]:
+    """All functions that the file defines. Each stands below those that it calls."""
+    names = vars(file)
+    own = [name for name, item in names.items() if isinstance(item, FunctionType) and item.__module__ == file.__name__]
+    return names, own
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +120,7 @@ class Kernel:
 @lru_cache(maxsize=1)
 def compiled() -> Kernel:
     """The loops compiled; plain where numba is absent."""
-    made = linked([(vars(planned_nodes), _LOOPS), (vars(walk), _WALK)])
+    made = linked([_loops_of(planned_nodes), _loops_of(walk)])
     return plain() if made is None else Kernel(*(made[name] for name in Kernel.__slots__))
 
 

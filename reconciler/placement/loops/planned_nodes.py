@@ -200,6 +200,10 @@ def choose(  # noqa: C901 - one loop, as above
     return number
 
 
+def net(price: int, discount: float) -> float:
+    return max(price - discount, price * (1 - MOST_WORTH))
+
+
 def cheapest(  # noqa: C901, PLR0912 - as above
     nodes: NodeArrays,
     chunk: ChunkArrays,
@@ -266,10 +270,6 @@ def cheapest(  # noqa: C901, PLR0912 - as above
         if node_each < best_each:
             best, best_each, best_chunks, best_type = node, node_each, node_chunks, node_type
     return best, best_chunks, best_type
-
-
-def net(price: int, discount: float) -> float:
-    return max(price - discount, price * (1 - MOST_WORTH))
 
 
 def held(types: Numbers, room: Numbers, prices: Numbers, request: Numbers, cap: int, chunks: Numbers) -> None:
