@@ -6,12 +6,11 @@ chunks, then by the pool's name, then by the type's. A planned node is made larg
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from reconciler.placement.arrays import (
     COUNTS,
+    KEPT,
     NODES,
     PLENTY,
     POOL,
@@ -32,6 +31,7 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import join_of
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate, net_prices
+from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import Mask
 
 
@@ -40,60 +40,41 @@ def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools:
     cap = 1 if task.batch.needs.shape.host_ports else PLENTY
     cap = min(cap, most_on_empty(host_rules(state, task)))
     compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.wheres[0])
-    request = task.batch.needs.request
-    key = ("sizes", compatibility.number, pools, request.tobytes(), cap, task.batch.needs.shape.host_ports)
-    known = state.once(key, lambda: _options_in(state, task, compatibility, pools, cap=cap))
-    if state.limited.isdisjoint(pools):
-        return known
-    left = np.concatenate([state.running_limits.new_types(pool) for pool in pools])
-    if left.all():
-        return known
-    able, limited = np.where(left, known.chunks, 0), state.limited.intersection(pools)
-    again = (known.types, able, known.prices, compatibility)
-    return state.once((*key, left.tobytes()), lambda: _options(state, *again, judged=limited))
+    left = None
+    if not state.limited.isdisjoint(pools):
+        left = np.concatenate([state.running_limits.new_types(pool) for pool in pools])
+    within = b"" if left is None or left.all() else left.tobytes()
+    shape, request = task.batch.needs.shape, task.batch.needs.request
+    key = ("sizes", compatibility.number, pools, request.tobytes(), cap, shape.host_ports, within)
+    return state.once(key, lambda: _options_in(state, task.batch, compatibility, pools, cap=cap, left=left))
 
 
 def _options_in(
-    state: State, task: Task, compatibility: Compatibility, pools: tuple[int, ...], *, cap: int
+    state: State, batch: Batch, compatibility: Compatibility, pools: tuple[int, ...], *, cap: int, left: Mask | None
 ) -> SizeOptions:
-    """The same, whatever the pools' limits, so that the answer can be kept for the whole placement."""
-    types, shape = state.templates.types_of(pools), task.batch.needs.shape
-    prices = compatibility.least_prices[types]
-    chunks: Numbers = np.empty(len(types), dtype=np.int64)
-    state.kernel.held(types, state.templates.room, prices, task.batch.needs.request, cap, chunks)
+    """left: which types the limits leave; None for all."""
+    types = state.templates.types_of(pools)
+    pool_of, prices = state.templates.pool_of[types], compatibility.least_prices[types]
+    chunks, found = np.empty((2, len(types)), dtype=np.int64)
+    state.kernel.held(types, state.templates.room, prices, batch.needs.request, cap, chunks)
+    if left is not None:
+        chunks[~left] = 0
     for pool in pools:
-        if ports_clash(shape.host_ports, state.offers[pool].host_ports):
-            chunks[state.templates.pool_of[types] == pool] = 0
-    return _options(state, types, chunks, prices, compatibility, judged=pools)
-
-
-def _options(
-    state: State,
-    types: Numbers,
-    chunks: Numbers,
-    prices: Numbers,
-    compatibility: Compatibility,
-    *,
-    judged: Iterable[int],
-) -> SizeOptions:
-    """judged: pools whose minValues may lower what a node holds."""
-    for pool in judged:
-        if state.offers[pool].minimums:
-            own = state.templates.pool_of[types] == pool
-            chunks[own] = np.minimum(chunks[own], _most_by_minimums(state, pool, compatibility, chunks[own]))
+        offers, own = state.offers[pool], pool_of == pool
+        if ports_clash(batch.needs.shape.host_ports, offers.host_ports):
+            chunks[own] = 0
+        if offers.minimums:
+            chunks[own] = np.minimum(chunks[own], _most_by_minimums(offers, compatibility.rows[pool], chunks[own]))
     key, discounts = ("net prices", compatibility.number), state.planned.discounts
     costs = state.once(key, lambda: net_prices(compatibility.least_prices, discounts))[types]
-    found = np.empty(len(types), dtype=np.int64)
     useful = found[state.kernel.useful(chunks, costs, found) :]
     return SizeOptions(types, chunks, prices, costs, useful, compatibility=compatibility)
 
 
-def _most_by_minimums(state: State, number: int, compatibility: Compatibility, fits: Amounts) -> int:
-    """The most chunks with which enough types (zones, …) for the pool's minValues can still hold them."""
-    offers, rows = state.offers[number], compatibility.rows[number]
+def _most_by_minimums(offers: PoolOffers, rows: Mask, fits: Amounts) -> int:
+    """The most chunks with which enough types (zones, …) for the pool's minValues can still hold them. rows: that may be bought."""
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
-        open_rows = rows & (fits >= amount)[offers.offerings.types_of]
-        if can_be_met(offers, open_rows):
+        if can_be_met(offers, rows & (fits >= amount)[offers.offerings.types_of]):
             return int(amount)
     return 0
 
@@ -156,10 +137,8 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
         if state.limits.shortage(offers.pool.name, capacity) is not None:
             break
         template = empty_node(state, pool, options.compatibility)
-        held = most_with_minimums(state, template, state.planned.count, task.batch, amount)
-        if held:
-            state.add_planned(task.batch, template, state.planned.count, held, instance_type)
-            placed += held
+        held = _add(state, task.batch, template, state.planned.count, amount, instance_type)
+        placed += held
         if held < amount:
             break
     return placed
@@ -209,13 +188,7 @@ def enlarge(
     )
     if index < 0:
         return 0
-    template = _joined(state, ways, index)
-    if template.offers.minimums:  # they have to be met within the limits
-        template = growable(state, index, template)
-    amount = most_with_minimums(state, template, index, batch, chunks)
-    if amount:
-        state.add_planned(batch, template, index, amount, instance_type)
-    return amount
+    return _add(state, batch, _joined(state, ways, index), index, chunks, instance_type)
 
 
 def _arrays(state: State, task: Task) -> tuple[NodeArrays, ChunkArrays, HostArrays]:
@@ -276,15 +249,21 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
     found = state.kernel.choose(*_arrays(state, task), ways, planned.count, count, most_nodes)
     placed = 0
     for index, wanted in planned.found[[NODES, COUNTS], :found].T.tolist():
-        template = _joined(state, ways, index)
-        if template.offers.minimums:
-            # A node with more on it may have to list larger types, even if its cheapest stays the same.
-            template = growable(state, index, template)
-        amount = most_with_minimums(state, template, index, task.batch, wanted)
-        if amount:
-            state.add_planned(task.batch, template, index, amount)
-        placed += amount
+        placed += _add(state, task.batch, _joined(state, ways, index), index, wanted)
     return placed
+
+
+def _add(state: State, batch: Batch, template: NodeTemplate, index: int, amount: int, instance_type: int = KEPT) -> int:
+    """Adds up to `amount` chunks to a planned node, or to the next new one, and returns how many.
+
+    Where its pool has minValues, a node with more on it may have to list larger types, even if its cheapest stays the same."""
+    if template.offers.minimums:
+        if index < state.planned.count:
+            template = growable(state, index, template)
+        amount = most_with_minimums(state, template, index, batch, amount)
+    if amount:
+        state.add_planned(batch, template, index, amount, instance_type)
+    return amount
 
 
 def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: Batch, amount: int) -> int:
