@@ -45,14 +45,12 @@ class BinOrigin:
     """The machine of the cluster that a bin stands for.
 
     taints: those that stay once it is initialized. labels: by key; all values that it may get where that is not decided.
-    daemons_known: what daemon pods take is already subtracted from its room.
     unavailable: why nothing may be placed there, "" when it may.
     """
 
     machine: Machine
     taints: tuple[Taint, ...]
     labels: Mapping[str, Cell]
-    daemons_known: bool = False
     unavailable: str = ""
 
     @property
@@ -211,14 +209,14 @@ def _bin_of(
     node, claim, unavailable = machine.node, machine.node_claim, machine.why_closed
     if node is None:
         assert claim is not None
-        arrival = arrival_of(claim, offers, columns)
-        return BinOrigin(machine, claim.taints, arrival.labels, True, unavailable or arrival.unavailable), arrival.room
+        labels, room, unknown = _arrival_of(claim, offers, columns)
+        return BinOrigin(machine, claim.taints, labels, unavailable or unknown), room
     if machine.is_initialized and not node.ready:
         unavailable = unavailable or NOT_READY
-    labels: Mapping[str, Cell] = machine.labels
+    labels = machine.labels
     if claim is not None and machine.awaits_registration:
-        labels = {**arrival_of(claim, offers, columns).labels, **labels}
-    origin = BinOrigin(machine, machine.lasting_taints(pools), labels, unavailable=unavailable)
+        labels = {**_arrival_of(claim, offers, columns)[0], **labels}
+    origin = BinOrigin(machine, machine.lasting_taints(pools), labels, unavailable)
     return origin, columns.vector(machine.allocatable)
 
 
@@ -245,31 +243,22 @@ def _expect_daemons(bins: Bins, daemons: Sequence[DaemonPod]) -> None:
         running_on = there.get((daemon.namespace, daemon.name), set())
         for number in np.flatnonzero(bins.node_affinity.meeting(daemon.needs.terms)).tolist():
             origin = bins.origins[number]
-            if origin.daemons_known or number in running_on or not daemon.tolerates(origin.taints):
+            # Of a NodeClaim without a node, what daemon pods take is already subtracted.
+            if origin.machine.node is None or number in running_on or not daemon.tolerates(origin.taints):
                 continue
             bins.room[number] -= daemon.needs.request
             if daemon.needs.shape.host_ports:
                 bins.ports[number] = (*bins.ports.get(number, ()), *daemon.needs.shape.host_ports)
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """What is certain about a node that is on its way.
+def _arrival_of(
+    claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: ResourceColumns
+) -> tuple[Mapping[str, Cell], Amounts, str]:
+    """What is certain about a node that is on its way: its labels, with all values that it may get where that is not decided; its room less
+    what daemon pods take; and why nothing may be placed there, "" when it may.
 
-    room: one amount for each resource column, less what daemon pods take.
-    labels: by key; all values that the node may get where that is not decided.
-    unavailable: why nothing may be placed there, "" when it may.
-    """
-
-    room: Amounts
-    labels: Mapping[str, Cell]
-    unavailable: str = ""
-
-
-def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> Arrival:
-    """Its room is that of the smallest instance type it may still become.
-
-    Where no such type is known, the room is what the NodeClaim requests: any provider must launch at least that.
+    Its room is that of the smallest instance type it may still become. Where no such type is known, the room is what the NodeClaim
+    requests: any provider must launch at least that.
     """
     pool = offers.get(claim.label(NODEPOOL_LABEL) or "")
     settled = Requirements.labels(claim.labels)
@@ -279,7 +268,7 @@ def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: Reso
     if pool is None or types is None or not types.any():
         room = columns.vector(claim.requests) if promised is None else promised
         unknown = not claim.requests and promised is None
-        return Arrival(room, _labels(asked, claim), "may become no instance type that is known" if unknown else "")
+        return _labels(asked, claim), room, "may become no instance type that is known" if unknown else ""
     load = pool.daemon_load[types].max(axis=0)
     known = asked.only(pool.offerings.table.keys)
     room = _least_room(pool, types, known) if promised is None else promised - load
@@ -288,7 +277,7 @@ def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: Reso
     labels = _row_labels(pool, pool.offerings.table.matching(known), others) | _labels(asked, claim)
     # The node will also have the older spellings of these labels.
     labels |= {key: labels[stable] for key, stable in STABLE_LABELS.items() if stable in labels and key not in labels}
-    return Arrival(np.asarray(room, dtype=np.int64), labels)
+    return labels, np.asarray(room, dtype=np.int64), ""
 
 
 def _least_room(pool: PoolOffers, types: Mask, known: Requirements) -> Amounts:
