@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isinf
-from operator import add
 from typing import TypeAlias
 
 import numpy as np
@@ -32,7 +31,7 @@ from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
-from reconciler.placement.arrays import PLENTY, ResourceColumns
+from reconciler.placement.arrays import PLENTY, POOL, Amounts, ResourceColumns
 from reconciler.placement.batches import Batch, KnownNeeds, batches_of
 from reconciler.placement.cache import Cache
 from reconciler.placement.constraints.limits import (
@@ -68,128 +67,95 @@ from reconciler.placement.reasons.unplaced import unplaced_chunks
 from reconciler.placement.requirements import Mask, Requirements, Values, one_of
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a NodeClaim lists, whatever the node holds.
+def _listed(state: State, holdings: Mapping[int, tuple[Holding, ...]], most_types: int) -> list[PlannedNode]:
+    """What the NodeClaim of each planned node lists. holdings: by number of a bin. most_types: how many types a node may list.
 
-    node: without its chunks and their requests.
-    daemons: what daemon pods take on the largest of the types, by resource.
-    largest: the largest amount of each resource among the types; a pool with limits is charged for that.
-    """
-
-    node: PlannedNode
-    daemons: tuple[int, ...]
-    largest: Resources
-
-
-class Offerer:
-    """Makes the planned nodes of one placement. What nodes have in common is computed once. most_types: how many types a node may
-    list."""
-
-    def __init__(self, state: State, most_types: int) -> None:
-        self._most_types = most_types
-        self._state = state
-        planned = state.planned
-        self._template: list[int] = planned.template[: planned.count].tolist()
-        self._position: list[int] = planned.position[: planned.count].tolist()
-        self._type: list[int] = planned.type[: planned.count].tolist()
-        self._used: list[list[int]] = planned.used[: planned.count].tolist()
-        self._known: dict[tuple[object, ...], Offer] = {}
-        self._holding: dict[int, list[bytes]] = {}
-        """By pool, which of its types hold the chunks of each planned node."""
-        self._requests: dict[tuple[int, ...], Resources] = {}
-        self._alternatives: list[tuple[str, Resources, Resources]] = []
-        """What pools were charged for more than their nodes count."""
-
-    def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> PlannedNode:
-        """The planned node with this number. Charges the pool for larger alternatives."""
-        template = self._state.templates.list[self._template[index]]
-        offer = self._offer(index, template)
-        asked = tuple(map(add, self._used[index], offer.daemons))
-        requests = self._requests.get(asked)
-        if requests is None:
-            requests = self._requests[asked] = self._state.columns.asked(asked)
-        return replace(offer.node, requests=requests, holdings=holdings)
-
-    def take_back(self) -> None:
-        """Alternatives count against limits only among planned nodes, so in the end their charges are taken back."""
-        for pool, largest, charged in self._alternatives:
-            self._state.limits.charge(pool, charged, largest, nodes=0)
-
-    def _offer(self, index: int, template: NodeTemplate) -> Offer:
-        state, offers, pool = self._state, template.offers, template.pool
-        is_limited = pool in state.limited
-        charged = state.charged(index) if is_limited else NOTHING
-        allowed = state.running_limits.larger_types(pool, charged) if is_limited else None
-        key = (
-            template.number,
-            self._position[index],
-            self._types_holding(pool)[index],
-            None if allowed is None else allowed.tobytes(),
-        )
-        offer = self._known.get(key)
-        if offer is None:
-            offer = self._known[key] = self._made(index, template, allowed)
+    What nodes with the same types have in common is computed once. A pool with limits is charged for the largest of them. Alternatives
+    count only among planned nodes, so in the end their charges are taken back."""
+    planned, limits, holding = state.planned, state.limits, _types_holding(state)
+    known: dict[tuple[object, ...], tuple[PlannedNode, Amounts, Resources]] = {}
+    nodes: list[PlannedNode] = []
+    charges: list[tuple[str, Resources, Resources]] = []
+    for index in range(planned.count):
+        template, charged = planned.of(index), state.charged(index)
+        is_limited, name = template.pool in state.limited, template.offers.pool.name
+        allowed = state.running_limits.larger_types(template.pool, charged) if is_limited else None
+        within = None if allowed is None else allowed.tobytes()
+        key = (template.number, int(planned.position[index]), holding[index], within)
+        if key not in known:
+            known[key] = _offer(state, index, template, allowed, most_types)
+        node, daemons, largest = known[key]
         if is_limited:
-            state.limits.charge(offers.pool.name, offer.largest, charged, nodes=0)
-            self._alternatives.append((offers.pool.name, offer.largest, charged))
-        return offer
+            limits.charge(name, largest, charged, nodes=0)
+            charges.append((name, largest, charged))
+        requests = state.columns.asked((planned.used[index] + daemons).tolist())
+        nodes.append(in_its_pool(replace(node, requests=requests, holdings=holdings[state.base + index])))
+    for name, largest, charged in charges:
+        limits.charge(name, charged, largest, nodes=0)
+    return nodes
 
-    def _made(self, index: int, template: NodeTemplate, allowed: Mask | None) -> Offer:
-        """allowed: the types within the pool's limits, None for all. More than the most types are listed only if minValues needs more."""
-        planned, offers, labels = self._state.planned, template.offers, _labels_of(template)
-        primary = planned.primary(index)
-        own = int(offers.offerings.types_of[primary])
-        best: tuple[Place, list[int], Mask] | None = None
-        for listed_rows, place in listable(offers, planned.rows(index), primary):
-            rows, sold = sold_in(offers, listed_rows, place)
-            instance_types = [item for item in sold if allowed is None or item == own or allowed[item]]
-            few = instance_types[: self._most_types]
-            if few == instance_types or offers.meets_minimums(rows & offers.offerings.rows_of(few)):
-                instance_types = few
-            listed = rows & offers.offerings.rows_of(instance_types)
-            best = best or (place, instance_types, listed)
-            if offers.meets_minimums(listed):
-                best = (place, instance_types, listed)
-                break
-        assert best is not None
-        (zones, capacity_types), instance_types, listed = best
-        priced = bool(offers.priced[listed].all())
-        names = tuple(offers.offerings.types[instance_type].name for instance_type in instance_types)
-        decided = {
-            INSTANCE_TYPE_LABEL: one_of(*names),
-            ZONE_LABEL: one_of(*zones),
-            CAPACITY_TYPE_LABEL: one_of(*capacity_types),
-        }
-        node = PlannedNode(
-            node_pool=offers.pool.name,
-            instance_types=names,
-            zones=zones,
-            capacity_types=capacity_types,
-            price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-            requests=Resources(),
-            requirements=_requirements(template, labels, decided),
-            holdings=(),
-            labels=tuple(sorted(labels.items())),
-            price_known=priced,
-            taints=template.taints,
-        )
-        held = self._type[index] - self._state.templates.type_base[template.pool]
-        return Offer(
-            node=node,
-            daemons=tuple(offers.daemon_load[instance_types].max(axis=0).tolist()),
-            largest=NOTHING if allowed is None else largest_of(offers, (held, *instance_types)),
-        )
 
-    def _types_holding(self, pool: int) -> list[bytes]:
-        if pool not in self._holding:
-            used = self._state.planned.used[: self._state.planned.count]
-            room = self._state.offers[pool].room
-            holds = np.ones((len(used), len(room)), dtype=np.bool_)
-            for resource in range(used.shape[1]):
-                holds &= room[None, :, resource] >= used[:, resource, None]
-            self._holding[pool] = [bytes(row) for row in np.packbits(holds, axis=1)]
-        return self._holding[pool]
+def _types_holding(state: State) -> list[bytes]:
+    """By planned node, which types of its pool hold its chunks."""
+    used = state.planned.used[: state.planned.count]
+    pools = state.templates.spans[POOL, state.planned.template[: len(used)]]
+    found = [b""] * len(used)
+    for pool in np.flatnonzero(np.bincount(pools)).tolist():
+        indices, room = np.flatnonzero(pools == pool), state.offers[pool].room
+        holds = np.ones((len(indices), len(room)), dtype=np.bool_)
+        for resource in range(used.shape[1]):
+            holds &= room[None, :, resource] >= used[indices, resource, None]
+        for index, row in zip(indices.tolist(), np.packbits(holds, axis=1), strict=True):
+            found[index] = bytes(row)
+    return found
+
+
+def _offer(
+    state: State, index: int, template: NodeTemplate, allowed: Mask | None, most_types: int
+) -> tuple[PlannedNode, Amounts, Resources]:
+    """What a NodeClaim lists, without the node's chunks and their requests; what daemon pods take on the largest of its types; and the
+    largest amount of each resource among these.
+
+    allowed: the types within the pool's limits, None for all. More than the most types are listed only if minValues needs more."""
+    planned, offers, labels = state.planned, template.offers, _labels_of(template)
+    primary = planned.primary(index)
+    own = int(offers.offerings.types_of[primary])
+    best: tuple[Place, list[int], Mask] | None = None
+    for listed_rows, place in listable(offers, planned.rows(index), primary):
+        rows, sold = sold_in(offers, listed_rows, place)
+        instance_types = [item for item in sold if allowed is None or item == own or allowed[item]]
+        few = instance_types[:most_types]
+        if few == instance_types or offers.meets_minimums(rows & offers.offerings.rows_of(few)):
+            instance_types = few
+        listed = rows & offers.offerings.rows_of(instance_types)
+        best = best or (place, instance_types, listed)
+        if offers.meets_minimums(listed):
+            best = (place, instance_types, listed)
+            break
+    assert best is not None
+    (zones, capacity_types), instance_types, listed = best
+    priced = bool(offers.priced[listed].all())
+    names = tuple(offers.offerings.types[instance_type].name for instance_type in instance_types)
+    decided = {
+        INSTANCE_TYPE_LABEL: one_of(*names),
+        ZONE_LABEL: one_of(*zones),
+        CAPACITY_TYPE_LABEL: one_of(*capacity_types),
+    }
+    node = PlannedNode(
+        node_pool=offers.pool.name,
+        instance_types=names,
+        zones=zones,
+        capacity_types=capacity_types,
+        price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
+        requests=Resources(),
+        requirements=_requirements(template, labels, decided),
+        holdings=(),
+        labels=tuple(sorted(labels.items())),
+        price_known=priced,
+        taints=template.taints,
+    )
+    largest = NOTHING if allowed is None else largest_of(offers, (own, *instance_types))
+    return node, offers.daemon_load[instance_types].max(axis=0), largest
 
 
 def _fixed_labels(template: NodeTemplate) -> set[str]:
@@ -237,12 +203,7 @@ class Solution:
         state = self.state
         held = _held(state, self.batches)
         holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
-        offerer = Offerer(state, self.options.instance_types)
-        planned = [
-            in_its_pool(offerer.planned_node(index, holdings[state.base + index]))
-            for index in range(state.planned.count)
-        ]
-        offerer.take_back()
+        planned = _listed(state, holdings, self.options.instance_types)
         occupied = []
         for number, origin in enumerate(state.bins.origins):
             if number in holdings:

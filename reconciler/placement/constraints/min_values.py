@@ -3,7 +3,7 @@
 Under Karpenter's MinValuesPolicy Strict (the default), a node that lists fewer values is not launched. A node that lists several
 types may become the largest of them, so its pool is charged for that one. While chunks are placed, the charge is for the smallest
 list with enough values. So a node is possible wherever the limits leave room for that list, and no node is crowded out by another's
-alternatives. Longer lists are made at the end, where room is left (see `Offerer` in `place.py`).
+alternatives. Longer lists are made at the end, where room is left (see `place.py`).
 """
 
 from __future__ import annotations
