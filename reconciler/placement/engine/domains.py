@@ -6,7 +6,7 @@ ask for the same nodes. Where they do not, the order of the domains and of the p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, product
@@ -16,10 +16,9 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
-from reconciler.placement.batches import RANK_OF, Batch
+from reconciler.placement.batches import RANK_OF, Batch, Needs
 from reconciler.placement.constraints.domain_counters import Counter, Domain
 from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
-from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.fill import Task
 from reconciler.placement.engine.journal import BATCH, BIN, CHUNKS
 from reconciler.placement.engine.open import size_options_of
@@ -40,11 +39,11 @@ class Combination:
     by_key: Mapping[str, str | None] = field(compare=False)
 
 
-def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
-    """Every combination of values that some bin has or a new node could have. Computed once for all shapes that ask for the
-    same nodes."""
-    needs = batch.needs
-    key = ("combinations", id(needs.terms), id(needs.relaxations), tuple(keys), batch.opens_nodes)
+def combinations_of(state: State, batch: Batch) -> list[Combination]:
+    """Every combination of values that some bin has or a new node could have, of the labels that decide where the batch's chunks may go.
+    Without any such label there is one, which is everywhere. Computed once for all shapes that ask for the same nodes."""
+    needs, keys = batch.needs, state.constraints(batch).keys
+    key = ("combinations", id(needs.terms), id(needs.relaxations), keys, batch.opens_nodes)
     return state.once(key, lambda: (needs, _combinations(state, batch, keys)))[1]
 
 
@@ -99,60 +98,48 @@ Cost = tuple[int, int, int]
 NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
 
 
-@dataclass(frozen=True, slots=True)
-class DomainPrices:
-    """Prices of new nodes for chunks of one batch under these constraints."""
-
-    _state: State
-    _batch: Batch
-    _constraints: ConstraintSet
-
-    def differ(self, combinations: Sequence[Combination]) -> bool:
-        """Whether the price or the availability of any type differs between these combinations."""
-        needs = self._batch.needs
-        key = ("prices differ", id(needs.relaxations), id(needs.shape.tolerations), id(combinations))
-        return self._state.once(key, lambda: (needs, combinations, self._differ(combinations)))[2]
-
-    def _differ(self, combinations: Sequence[Combination]) -> bool:
-        makeable = [item for item in combinations if item.makeable]
-        for relaxation in self._batch.needs.relaxations:
-            prices = [
-                self._state.compatibilities.get(self._batch.needs, relaxation, item.where).least_prices
-                for item in makeable
-            ]
-            if any(not np.array_equal(prices[0], other) for other in prices[1:]):
-                return True
+def prices_differ(state: State, batch: Batch) -> bool:
+    """Whether the price or the availability of any type of new node differs between the domains that the chunks may go to."""
+    needs, combinations = batch.needs, combinations_of(state, batch)
+    if len(combinations) < 2:  # noqa: PLR2004 - one has nothing to differ from
         return False
+    key = ("prices differ", id(needs.relaxations), id(needs.shape.tolerations), id(combinations))
+    return state.once(key, lambda: (needs, combinations, _differ(state, needs, combinations)))[2]
 
-    def cheapest_first(self, combinations: Sequence[Combination], count: int) -> Sequence[Combination]:
-        """Sorted by what new nodes for `count` chunks would cost there; equals keep their order."""
-        return sorted(combinations, key=lambda item: self.cost(item.where, count))
 
-    def cost(self, where: Requirements, count: int) -> Cost:
-        """Cost of the cheapest mix of new nodes for `count` chunks, as if nothing else came to them."""
-        for at, options in self._options(where):
-            mix = options.mix(count, self._state.kernel)
-            if mix:
-                return (*at, mix_price(mix, options.prices))
-        return NOWHERE
+def _differ(state: State, needs: Needs, combinations: Sequence[Combination]) -> bool:
+    makeable = [item.where for item in combinations if item.makeable]
+    for relaxation in needs.relaxations:
+        prices = [state.compatibilities.get(needs, relaxation, where).least_prices for where in makeable]
+        if any(not np.array_equal(prices[0], other) for other in prices[1:]):
+            return True
+    return False
 
-    def cost_of_all(self, where: Requirements, together: Amounts) -> Cost:
-        """Cost of new nodes of one type (at least one) that together have room for these requests."""
-        rooms = self._state.templates.room
-        for at, options in self._options(where):
-            able = np.flatnonzero(options.chunks)
-            if len(able):
-                parts = (together / np.maximum(rooms[options.types[able]], 1)).max(axis=1)
-                return (*at, int((options.prices[able] * np.maximum(parts, 1.0)).min()))
-        return NOWHERE
 
-    def _options(self, where: Requirements) -> list[tuple[tuple[int, int], SizeOptions]]:
-        task = Task(self._batch, (where,), self._constraints, bare=True, single=False)
-        return [
-            ((number, weight), size_options_of(self._state, task, relaxation, pools))
-            for number, relaxation in enumerate(self._batch.needs.relaxations)
-            for weight, pools in enumerate(self._state.weights)
-        ]
+def cost_of(state: State, batch: Batch, where: Requirements, count: int) -> Cost:
+    """Cost of the cheapest mix of new nodes for `count` chunks, as if nothing else came to them."""
+    for at, options in _options(state, batch, where):
+        mix = options.mix(count, state.kernel)
+        if mix:
+            return (*at, mix_price(mix, options.prices))
+    return NOWHERE
+
+
+def cost_together(state: State, batch: Batch, where: Requirements, together: Amounts) -> Cost:
+    """Cost of new nodes of one type (at least one) that together have room for these requests."""
+    for at, options in _options(state, batch, where):
+        able = np.flatnonzero(options.chunks)
+        if len(able):
+            parts = (together / np.maximum(state.templates.room[options.types[able]], 1)).max(axis=1)
+            return (*at, int((options.prices[able] * np.maximum(parts, 1.0)).min()))
+    return NOWHERE
+
+
+def _options(state: State, batch: Batch, where: Requirements) -> Iterator[tuple[tuple[int, int], SizeOptions]]:
+    task = Task(batch, (where,), state.constraints(batch), bare=True, single=False)
+    for number, relaxation in enumerate(batch.needs.relaxations):
+        for weight, pools in enumerate(state.weights):
+            yield (number, weight), size_options_of(state, task, relaxation, pools)
 
 
 _WITH_AFFINITY, _COUNTS_ITSELF, _BEFORE_COUNTED, _AFTER_COUNTED, _OTHERS = range(5)
@@ -175,7 +162,7 @@ def in_order_of_spread(state: State, batches: Sequence[Batch]) -> Sequence[Batch
 def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
     spread = [batch for batch in batches if batch.opens_nodes and batch.needs.shape.topology_spread]
     under_same = {batch.needs.equivalence_class: batch for batch in spread}
-    if not any(_rules(state, batch) and _prices_differ(state, batch) for batch in under_same.values()):
+    if not any(_rules(state, batch) and prices_differ(state, batch) for batch in under_same.values()):
         return batches
     under = {batch.number: rules for batch in spread if (rules := _rules(state, batch))}
     spread = [batch for batch in spread if batch.number in under]
@@ -211,11 +198,6 @@ def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
 
 def _rules(state: State, batch: Batch) -> list[SpreadRule]:
     return [rule for rule in state.constraints(batch).spread if rule.key != HOSTNAME_LABEL]
-
-
-def _prices_differ(state: State, batch: Batch) -> bool:
-    constraints = state.constraints(batch)
-    return DomainPrices(state, batch, constraints).differ(combinations_of(state, batch, constraints.keys))
 
 
 _Family = tuple[int, int, tuple[object, ...]]

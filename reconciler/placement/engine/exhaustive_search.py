@@ -17,8 +17,7 @@ import numpy as np
 from reconciler.placement.arrays import Fractions
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.domain_counters import TopologyRule
-from reconciler.placement.constraints.topology import ConstraintSet
-from reconciler.placement.engine.domains import NOWHERE, Combination, DomainPrices, combinations_of, expect_planned
+from reconciler.placement.engine.domains import NOWHERE, Combination, combinations_of, cost_of, expect_planned
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.open import (
     empty_node,
@@ -57,12 +56,12 @@ class Destination:
 
 
 def destinations_of(
-    state: State, batch: Batch, constraints: ConstraintSet, *, closed: Mapping[Combination, int], opening: bool
+    state: State, batch: Batch, *, closed: Mapping[Combination, int], opening: bool
 ) -> list[Destination]:
     """The destinations of one chunk in the present state: existing bins first, in their order of preference.
 
     closed: see `Shares.allowed`. opening: whether new nodes are among them."""
-    domains = _domains(state, batch, constraints, closed)
+    constraints, domains = state.constraints(batch), _domains(state, batch, closed)
     task = Task(
         batch,
         (ANYWHERE,),
@@ -80,23 +79,21 @@ def destinations_of(
     return found
 
 
-def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Combination, int]:
+def closed_to(state: State, batch: Batch) -> dict[Combination, int]:
     """Combinations of topology domains that some NodePool offers, but where no new node takes a chunk of this batch now.
 
     Taints, sizes or limits are in the way. The values are 0, the number of chunks that each takes."""
+    constraints = state.constraints(batch)
     if not constraints.spread or not constraints.keys:
         return {}
-    prices = DomainPrices(state, batch, constraints)
-    makeable = [item for item in combinations_of(state, batch, constraints.keys) if item.makeable]
-    return {item: 0 for item in makeable if prices.cost(item.where, 1) == NOWHERE}
+    makeable = [item for item in combinations_of(state, batch) if item.makeable]
+    return {item: 0 for item in makeable if cost_of(state, batch, item.where, 1) == NOWHERE}
 
 
-def _domains(
-    state: State, batch: Batch, constraints: ConstraintSet, closed: Mapping[Combination, int]
-) -> list[Combination]:
+def _domains(state: State, batch: Batch, closed: Mapping[Combination, int]) -> list[Combination]:
     """Where rules on labels other than the hostname allow a chunk."""
+    constraints, combinations = state.constraints(batch), combinations_of(state, batch)
     judged: Sequence[TopologyRule] = constraints.on_labels
-    combinations = combinations_of(state, batch, constraints.keys)
     bootstrapping = state.topology.bootstrapping(constraints.affinity)
     if bootstrapping:
         together = {rule.key for rule in bootstrapping}
@@ -208,11 +205,10 @@ class Search:
         self._best = better_than
         self._best_steps: list[Destination] | None = None
         self._steps: list[Destination] = []
-        self._constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
-        self._closed = {batch.number: closed_to(state, batch, self._constraint_sets[batch.number]) for batch in batches}
+        self._closed = {batch.number: closed_to(state, batch) for batch in batches}
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
         """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
-        self._over_hosts = [rule for item in self._constraint_sets.values() for rule in item.host_spread]
+        self._over_hosts = [rule for batch in batches for rule in state.constraints(batch).host_spread]
         self._class_of = self._classes_of_batches()
         self._rates = least_rates(state)
         self._cheapest = min((int(offers.prices.min()) for offers in state.offers if len(offers.prices)), default=0)
@@ -285,8 +281,7 @@ class Search:
                 continue
             classes.add(self._class_of[number])
             batch = self._by_number[number]
-            constraints = self._constraint_sets[number]
-            moves = destinations_of(self._state, batch, constraints, closed=self._closed[number], opening=opening)
+            moves = destinations_of(self._state, batch, closed=self._closed[number], opening=opening)
             found += moves
             if moves and self._is_alone(batch):
                 found = moves
@@ -297,7 +292,7 @@ class Search:
         """Whether no rule between pods concerns its chunks, so that their turn does not matter."""
         if self._takes_turns:
             return False
-        return not self._constraint_sets[batch.number].rules and not self._state.topology.counts_of(batch.needs)
+        return not self._state.constraints(batch).rules and not self._state.topology.counts_of(batch.needs)
 
     def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
         if self._best.missing != self._fewest:

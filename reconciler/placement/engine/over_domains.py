@@ -17,7 +17,14 @@ from reconciler.placement.arrays import PLENTY, Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
-from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
+from reconciler.placement.engine.domains import (
+    Combination,
+    Cost,
+    combinations_of,
+    cost_of,
+    cost_together,
+    prices_differ,
+)
 from reconciler.placement.engine.fill import Task, fill_existing
 from reconciler.placement.engine.open import make_nodes
 from reconciler.placement.engine.state import State
@@ -107,27 +114,29 @@ class OverDomains:
 
     state: State
     batch: Batch
-    constraints: ConstraintSet
     opening: bool
     settled: bool
     others: Sequence[Batch]
 
+    @property
+    def constraints(self) -> ConstraintSet:
+        return self.state.constraints(self.batch)
+
     def place(self, count: int) -> int:
         """Places at most `count` chunks; returns how many."""
-        state, constraints, shape = self.state, self.constraints, self.batch.needs.shape
-        combinations: _Domains = combinations_of(state, self.batch, constraints.keys)
-        prices = DomainPrices(state, self.batch, constraints)
+        state, constraints, combinations = self.state, self.constraints, combinations_of(self.state, self.batch)
+        alike = not self.opening or not prices_differ(state, self.batch)
         if constraints.affinity and state.topology.nobody_yet(constraints.affinity):
-            return self._first_together(combinations, prices, count)
-        alike = not (self.opening and combinations[1:]) or not prices.differ(combinations)
+            return self._first_together(combinations, count, alike=alike)
         if not alike:
-            combinations = prices.cheapest_first(combinations, count)
-        return self._place(constraints.on_labels, combinations, count, joins_all=alike or joins_dearer(shape))
+            combinations = sorted(combinations, key=lambda item: cost_of(state, self.batch, item.where, count))
+        joins_all = alike or joins_dearer(self.batch.needs.shape)
+        return self._place(constraints.on_labels, combinations, count, joins_all=joins_all)
 
-    def _first_together(self, combinations: _Domains, prices: DomainPrices, count: int) -> int:
+    def _first_together(self, combinations: _Domains, count: int, *, alike: bool) -> int:
         """The self-affinity bootstrap: pods that must be together and have no domain yet go to the one that takes most of them.
 
-        Among equal domains the cheapest wins, counting the pods that must follow them."""
+        Among equal domains the cheapest wins, counting the pods that must follow them. alike: whether all cost the same."""
         state, affinity = self.state, self.constraints.affinity
         together = {rule.key for rule in affinity}
         rules = [rule for rule in self.constraints.on_labels if rule not in affinity]
@@ -136,7 +145,6 @@ class OverDomains:
             values = tuple(combination.by_key[key] for key in sorted(together))
             if None not in values:
                 groups.setdefault(values, []).append(combination)
-        alike = not self.opening or not prices.differ(combinations)
         following = None if alike else self._following()
         best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
         for group in groups.values():
@@ -147,7 +155,7 @@ class OverDomains:
             score: tuple[int, ...] = (-placed,)
             if not alike:
                 extra = state.planned.total_price - before
-                score = (-placed, *_cost_together(prices, group, count, following, extra))
+                score = (-placed, *self._cost_of(group, count, following, extra))
             state.roll_back(saved)
             if placed and score < best[0]:
                 best = (score, group)
@@ -161,6 +169,13 @@ class OverDomains:
         if all(item.number == self.batch.number for item in found):
             return None
         return np.asarray(sum(item.needs.request * item.count for item in found), dtype=np.int64)
+
+    def _cost_of(self, group: _Domains, count: int, following: Amounts | None, extra: int) -> Cost:
+        """extra: what the chunks themselves added to the price."""
+        if following is not None:
+            return min(cost_together(self.state, self.batch, item.where, following) for item in group)
+        relaxation, weight, _ = min(cost_of(self.state, self.batch, item.where, count) for item in group)
+        return (relaxation, weight, extra)
 
     def _place(self, rules: _Rules, combinations: _Domains, count: int, *, joins_all: bool) -> int:
         """joins_all: whether chunks that no rule counts join nodes of dearer domains too."""
@@ -257,11 +272,3 @@ def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> 
 def joins_dearer(shape: PodShape) -> bool:
     """Whether such chunks join nodes of dearer domains too: those without rules do (see `OverDomains`)."""
     return not (shape.pod_affinity or shape.pod_anti_affinity or shape.topology_spread)
-
-
-def _cost_together(prices: DomainPrices, group: _Domains, count: int, following: Amounts | None, extra: int) -> Cost:
-    """extra: what the chunks themselves added to the price."""
-    if following is None:
-        relaxation, weight, _ = min(prices.cost(item.where, count) for item in group)
-        return (relaxation, weight, extra)
-    return min(prices.cost_of_all(item.where, following) for item in group)

@@ -243,7 +243,7 @@ class Packer:
         state = self._state
         constraints = state.constraints(batch)
         saved = state.save() if constraints.by_domain else None
-        placed = self._place_on(batch, constraints, count, opening=False) if has_room(state, batch) else 0
+        placed = self._place_on(batch, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes:
             return placed
         if saved is not None and placed:
@@ -251,10 +251,10 @@ class Packer:
             placed = 0
         elif batch.preferences:
             placed += self._place_preferred(batch, count - placed)
-        placed += self._place_on(batch, constraints, count - placed, opening=True)
+        placed += self._place_on(batch, count - placed, opening=True)
         step = 1 if constraints.host_spread else 0
         while step and placed < count:
-            step = self._place_on(batch, constraints, count - placed, opening=True, settled=True)
+            step = self._place_on(batch, count - placed, opening=True, settled=True)
             placed += step
         return placed
 
@@ -268,7 +268,7 @@ class Packer:
                 # The bootstrap is for required affinity. A preferred one without pods yet does not make a chunk the first.
                 if self._nobody_yet(constraints) and not self._nobody_yet(self._state.constraints(batch)):
                     continue
-                placed += self._place_on(firmer, constraints, count - placed, opening=True)
+                placed += self._place_on(firmer, count - placed, opening=True)
         return placed
 
     def _nobody_yet(self, constraints: ConstraintSet) -> bool:
@@ -276,8 +276,6 @@ class Packer:
         affinity = (*constraints.affinity, *constraints.host_affinity)
         return self._state.topology.nobody_yet(affinity)
 
-    def _place_on(
-        self, batch: Batch, constraints: ConstraintSet, count: int, *, opening: bool, settled: bool = False
-    ) -> int:
-        over = OverDomains(self._state, batch, constraints, opening=opening, settled=settled, others=self._batches)
+    def _place_on(self, batch: Batch, count: int, *, opening: bool, settled: bool = False) -> int:
+        over = OverDomains(self._state, batch, opening=opening, settled=settled, others=self._batches)
         return over.place(count)

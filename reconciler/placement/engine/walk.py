@@ -14,7 +14,7 @@ from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleA
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.limits import NODES
-from reconciler.placement.engine.domains import DomainPrices, combinations_of
+from reconciler.placement.engine.domains import combinations_of, prices_differ
 from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty
 from reconciler.placement.engine.journal import BATCH
 from reconciler.placement.engine.open import empty_node
@@ -111,8 +111,8 @@ class BatchWalk:
 
     def _make_kind(self, batch: Batch) -> int:
         state, needs, constraints = self._state, batch.needs, self._state.constraints(batch)
-        combinations, by_price = combinations_of(state, batch, constraints.keys), NO
-        if combinations[1:] and DomainPrices(state, batch, constraints).differ(combinations):
+        combinations, by_price = combinations_of(state, batch), NO
+        if prices_differ(state, batch):
             by_price = CHEAPEST_FIRST if joins_dearer(needs.shape) else ONLY_CHEAPEST
         if constraints.host_affinity or not needs.relaxations or not 0 < len(combinations) <= MOST_OPTIONS:
             return _NOBODY

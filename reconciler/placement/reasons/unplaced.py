@@ -241,8 +241,7 @@ def _once(state: State, rules: Sequence[TopologyRule]) -> list[TopologyRule]:
 def _to_be_made(state: State, batch: Batch, key: str) -> list[Domain | None]:
     if key == HOSTNAME_LABEL:
         return [_NEW]
-    combinations = combinations_of(state, batch, state.constraints(batch).keys)
-    return sorted({item.by_key[key] for item in combinations if item.makeable}, key=str) or [None]
+    return sorted({item.by_key[key] for item in combinations_of(state, batch) if item.makeable}, key=str) or [None]
 
 
 def _keeps_off(state: State, batch: Batch, rule: TopologyRule, domain: Domain | None) -> bool:
