@@ -29,8 +29,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.constraints.pod_rules import SpreadRule
-from reconciler.placement.engine.journal import JournalEntry
-from reconciler.placement.engine.state import State
+from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ANYWHERE, Mask
 

@@ -17,8 +17,7 @@ import numpy as np
 from reconciler.optimizer.packing import NodeRules, Packing, Pattern, bin_types_for, planned_pattern
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import is_reservation
-from reconciler.placement.engine.journal import JournalEntry
-from reconciler.placement.engine.state import State
+from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 from reconciler.placement.requirements import ANYWHERE, Mask, Requirements, Values, one_of
 

@@ -85,6 +85,10 @@ TYPES, TYPE_ROWS, TYPE_PRICES, LEAST_NET = range(4)
 """Rows of `line`: the types of all node templates, the cheapest row of each, its price, and the least net price from this type on."""
 ABLE, FITS, NODES, COUNTS = range(4)
 """Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. NODES, COUNTS: which were chosen, and how many chunks for each."""
+BATCH, BIN, CHUNKS, NOW, WAS, AT = range(6)
+"""Columns of the journal of what was placed. BATCH: its index in `State.batches`. BIN: existing bins are numbered first, planned nodes after
+them. CHUNKS: 0 where a planned node only got another type. NOW: the number of the template that a planned node has from then on; -1 of an
+existing bin. WAS, AT: the template that it had before (-1: it did not exist), and which of its types."""
 MOST_WORTH = 0.8
 """The room of a node counts as worth at most this part of its price."""
 KEPT = -1

@@ -31,7 +31,7 @@ from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
-from reconciler.placement.arrays import PLENTY, POOL, Amounts, ResourceColumns
+from reconciler.placement.arrays import BATCH, BIN, CHUNKS, PLENTY, POOL, Amounts, ResourceColumns
 from reconciler.placement.batches import Batch, KnownNeeds, batches_of
 from reconciler.placement.cache import Cache
 from reconciler.placement.constraints.limits import (
@@ -46,7 +46,6 @@ from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.volumes import with_volumes
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
-from reconciler.placement.engine.journal import BATCH, BIN, CHUNKS
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.nodes.existing import bins_of, frame_of

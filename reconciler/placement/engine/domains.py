@@ -15,12 +15,11 @@ from operator import itemgetter
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.arrays import PLENTY, Amounts, Numbers
+from reconciler.placement.arrays import BATCH, BIN, CHUNKS, PLENTY, Amounts, Numbers
 from reconciler.placement.batches import RANK_OF, Batch, Needs
 from reconciler.placement.constraints.domain_counters import Counter, Domain
 from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
 from reconciler.placement.engine.fill import Task
-from reconciler.placement.engine.journal import BATCH, BIN, CHUNKS
 from reconciler.placement.engine.open import size_options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price

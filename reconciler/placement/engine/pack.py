@@ -8,13 +8,12 @@ from itertools import groupby
 
 import numpy as np
 
-from reconciler.placement.arrays import Numbers
+from reconciler.placement.arrays import BATCH, BIN, Numbers
 from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import has_room
-from reconciler.placement.engine.journal import BATCH, BIN
 from reconciler.placement.engine.open import settle
 from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention

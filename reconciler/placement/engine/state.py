@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
-from reconciler.placement.arrays import KEPT, Numbers, ResourceColumns
+from reconciler.placement.arrays import BIN, CHUNKS, KEPT, NOW, WAS, Numbers, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, Inclusion, TopologyRule
@@ -19,7 +20,6 @@ from reconciler.placement.constraints.limits import NOTHING, PoolLimits, Running
 from reconciler.placement.constraints.node_rules import NodePorts, NodeReadiness, NodeUnschedulable
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
-from reconciler.placement.engine.journal import BIN, CHUNKS, NOW, WAS, Journal, JournalEntry
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -28,6 +28,47 @@ from reconciler.placement.offers.node_templates import Compatibilities, NodeTemp
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 Made = TypeVar("Made")
+
+
+class Journal:
+    """What was placed, in the order in which it happened: a row each time chunks came to a bin, with what it takes to undo that (see
+    `arrays.py`)."""
+
+    def __init__(self) -> None:
+        self._rows: Numbers = np.empty((256, 6), dtype=np.int64)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def rows(self) -> Numbers:
+        """A view, shape (rows, 6)."""
+        return self._rows[: self._length]
+
+    def add(self, rows: Numbers | tuple[int, ...], count: int = 1) -> None:
+        """Adds one row, or an array of `count` rows."""
+        end = self._length + count
+        if end > len(self._rows):
+            self._rows = np.concatenate([self.rows, np.empty((end, 6), dtype=np.int64)])
+        self._rows[self._length : end] = rows
+        self._length = end
+
+    def pop(self) -> list[int]:
+        """Takes the last row away."""
+        self._length -= 1
+        row: list[int] = self._rows[self._length].tolist()
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """Chunks that came to a bin. template: as `NOW`."""
+
+    batch: Batch
+    bin: int
+    count: int
+    template: int
 
 
 class State:

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from reconciler.placement.arrays import POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
+from reconciler.placement.arrays import BATCH, POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.engine.domains import combinations_of, prices_differ
 from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty
-from reconciler.placement.engine.journal import BATCH
 from reconciler.placement.engine.open import empty_node
 from reconciler.placement.engine.over_domains import joins_dearer, option_row, rule_row
 from reconciler.placement.engine.state import State

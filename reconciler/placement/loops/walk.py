@@ -12,14 +12,20 @@ import numpy as np
 
 from reconciler.placement.arrays import (
     AFFINITY,
+    AT,
+    BATCH,
+    BIN,
+    CHUNKS,
     COUNTS,
     NODES,
+    NOW,
     PLENTY,
     POOL,
     POSITION,
     ROUNDING,
     TEMPLATE,
     TYPE,
+    WAS,
     AccountArrays,
     ChunkArrays,
     Flags,
@@ -48,7 +54,7 @@ Table: TypeAlias = Any
 """An array, or lists in Python."""
 MOST_OPTIONS = 8
 """Chunks with more domains to choose from are placed batch by batch."""
-KIND, REQUEST, CHUNKS, PART, COUNTED_PART = range(5)
+KIND, REQUEST, WANTED, PART, COUNTED_PART = range(5)
 """Columns of `jobs`: row of `kinds`, row of `requests`, how many chunks, and the parts of loads, as `Batch` has them."""
 MOST, SHARED, BY_PRICE, OPTIONS, LABEL_RULES, HOST_RULES, COUNTED = range(7)
 """Columns of `kinds`. MOST: how many of them an empty node takes at most. SHARED: whether
@@ -158,8 +164,8 @@ def place_on(
     marks, row = nodes[1], at[LOGGED]
     was, position, before = marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node]
     add(nodes, chunk, node, amount, now, wanted)
-    log[row, 0], log[row, 1], log[row, 2] = job, base + node, amount
-    log[row, 3], log[row, 4], log[row, 5] = now, was, position
+    log[row, BATCH], log[row, BIN], log[row, CHUNKS] = job, base + node, amount
+    log[row, NOW], log[row, WAS], log[row, AT] = now, was, position
     at[LOGGED] = row + 1
     for each in range(len(counted)):
         domain = domain_of[counted[each, NUMBER], now]
@@ -290,7 +296,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     job: int,
 ) -> tuple[int, int]:
     """Places batch after batch, from `job` on, each as a whole. log: receives what came where, in rows as the journal
-    has them (see `engine/journal.py`), with the number of the job as the batch.
+    has them (see `arrays.py`), with the number of the job as the batch.
 
     Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
     kinds, options, rules, host_rules, all_counted, requests, times = ruled
@@ -302,7 +308,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     while job < len(jobs):
         if jobs[job, KIND] < 0:
             return job, BY_ITSELF
-        kind, following, left = kinds[jobs[job, KIND]], kinds[jobs[job, KIND] + 1], jobs[job, CHUNKS]
+        kind, following, left = kinds[jobs[job, KIND]], kinds[jobs[job, KIND] + 1], jobs[job, WANTED]
         if at[PLANNED] + left > nodes[1].shape[1] or at[LOGGED] + 2 * left > len(log):
             return job, MORE_ROWS
         if at[SIZES] + MOST_OPTIONS > len(sizes):
