@@ -7,7 +7,7 @@ ask for the same nodes. Where they do not, the order of the domains and of the p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product
 from operator import itemgetter
@@ -28,14 +28,14 @@ from reconciler.placement.requirements import ABSENT, Requirements, Values, one_
 MOST_COMBINATIONS = 512
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Combination:
-    """One value for each deciding label (None: without the label). where: the same as requirements."""
+    """One value for each deciding label (None: without the label). makeable: whether new nodes may have them. where: the same as
+    requirements. Never changed."""
 
-    values: tuple[tuple[str, str | None], ...]
+    by_key: Mapping[str, str | None]
     makeable: bool
-    where: Requirements = field(compare=False)
-    by_key: Mapping[str, str | None] = field(compare=False)
+    where: Requirements
 
 
 def combinations_of(state: State, batch: Batch) -> list[Combination]:
@@ -55,7 +55,7 @@ def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combi
         by_key = dict(zip(keys, chosen, strict=True))
         makeable = all(value in made.get(key, ()) for key, value in by_key.items())
         where = Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in by_key.items())
-        found.append(Combination(tuple(by_key.items()), makeable, where, by_key))
+        found.append(Combination(by_key, makeable, where))
     if len(found) > MOST_COMBINATIONS:
         state.topology.assumptions.add(
             f"{batch.demand}: only {MOST_COMBINATIONS} of {len(found)} combinations of topology domains are tried"

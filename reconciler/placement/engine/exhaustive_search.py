@@ -104,8 +104,6 @@ def _domains(state: State, batch: Batch, closed: Mapping[Combination, int]) -> l
 
 def _existing(state: State, task: Task, keys: Sequence[str], domains: Sequence[Combination]) -> Iterator[Destination]:
     fits = existing_fits(state, task)
-    if fits is None:
-        return
     allowed = {tuple(item.by_key[key] for key in keys) for item in domains}
     able = np.flatnonzero(fits > 0)
     order = able[np.lexsort((able, state.fullness[able], state.bins.rank[able]))]

@@ -81,9 +81,7 @@ def host_caps(state: State, task: Task, bins: Numbers) -> Amounts:
 def fill_existing(state: State, task: Task, count: int) -> int:
     """Places up to `count` chunks on existing bins; returns how many."""
     fits = existing_fits(state, task)
-    if fits is None:
-        return 0
-    chosen = choose(fits, state.bins.rank, state.fullness, count, single=task.single)
+    chosen = [] if not fits.any() else choose(fits, state.bins.rank, state.fullness, count, single=task.single)
     for number, amount in chosen:
         state.add_existing(task.batch, number, amount)
     return sum(amount for _, amount in chosen)
@@ -100,17 +98,16 @@ def fill_one(state: State, task: Task, number: int, count: int) -> int:
     return max(0, placed)
 
 
-def existing_fits(state: State, task: Task) -> Amounts | None:
-    """By existing bin, how many chunks it takes; None where the rules on nodes leave none."""
+def existing_fits(state: State, task: Task) -> Amounts:
+    """By existing bin, how many chunks it takes."""
+    fits: Amounts = np.zeros(state.base, dtype=np.int64)
     if not state.base:
-        return None
+        return fits
     mask = np.logical_or.reduce([_surely_in(state.bins.table, where) for where in task.wheres])
     bins, most = _within(state.constraints_on_nodes, task.batch, np.flatnonzero(mask))
-    if not len(bins):
-        return None
-    fits: Amounts = np.zeros(state.base, dtype=np.int64)
-    fits[bins] = np.minimum(most, host_caps(state, task, bins))
-    fits[state.bins.closed] = 0
+    if len(bins):
+        fits[bins] = np.minimum(most, host_caps(state, task, bins))
+        fits[state.bins.closed] = 0
     return fits
 
 

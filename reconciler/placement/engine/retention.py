@@ -154,23 +154,22 @@ class Retention:
         saved = self._state.save()
         stayed = self._in_order(rank, moving)
         known = {item.number: min(item.count, self._known(item)) for item in rank}
+        most, every = sum(stayed.values()), sum(known.values())
+        if most == every:
+            return stayed
         held = [item for item in rank if known[item.number]]
         if any(stayed[item.number] < known[item.number] and self._state.constraints(item).spread for item in held):
             self._state.roll_back(saved)
             loosely = self._in_order(rank, moving, loosely=True)
-            if sum(loosely.values()) == sum(known.values()) and self._is_balanced(rank):
+            if sum(loosely.values()) == every and self._is_balanced(rank):
                 return loosely
-            self._state.roll_back(saved)
-            stayed = self._in_order(rank, moving)
-        if not 1 < len(held) <= _MOST_REORDERED or sum(stayed.values()) >= sum(known.values()):
-            return stayed
-        best, most = rank, sum(stayed.values())
-        for order in islice(permutations(held), 1, None):
+        best = rank
+        for order in islice(permutations(held), 1, None) if len(held) <= _MOST_REORDERED else ():
             self._state.roll_back(saved)
             now = sum(self._in_order(order, moving).values())
             if now > most:
                 most, best = now, order
-            if most == sum(known.values()):
+            if most == every:
                 break
         self._state.roll_back(saved)
         return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
