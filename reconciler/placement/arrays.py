@@ -129,9 +129,9 @@ OfferArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numb
 of the heaviest pools, and the pool of each. prices, costs: compatibilities × types. empty: compatibilities × pools, the template of a new
 node, -1 where Python has not made it yet. size_of: requests × compatibilities, the row of `sizes`, `mixes` and `begins`. begins:
 where the useful types begin. largest: by pool, the most of each limited resource that a node of it may take."""
-TopologyArrays: TypeAlias = tuple[Numbers, Flags, Numbers, Numbers, Flags]
-"""counts, lasting, planned, domain_of, seen. counts: counters on labels × domains. lasting: whether an existing node is there, or expected.
-planned: by template, how many planned nodes have it. domain_of: counters × templates, where chunks on its nodes count; -1 for nowhere.
-seen: counters on labels × templates × domains, whether its nodes are there, or could be. lasting and seen hold for counters of spread alone."""
+TopologyArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Flags]
+"""counts, planned, domain_of, seen. counts: counters on labels × domains. planned: by template, how many planned nodes have it. domain_of:
+counters × templates, where chunks on its nodes count; -1 for nowhere. seen: of spread alone, counters on labels × (1 + templates) × domains,
+whether an existing node is there, or expected, and then whether nodes of each template are, or could be."""
 AccountArrays: TypeAlias = tuple[TopologyArrays, Numbers, Numbers, int, LimitArrays, Numbers, Numbers]
 """topology, counted, hosts, base, limits, log, at: where the walk writes what came where. counted: rows of those of this batch."""

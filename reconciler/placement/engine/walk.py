@@ -6,14 +6,14 @@ after batch where they are not. What batches ask for gets its number when it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from reconciler.placement.arrays import BATCH, POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.limits import NODES
+from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.engine.domains import combinations_of, prices_differ
 from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty
 from reconciler.placement.engine.open import empty_node
@@ -153,24 +153,28 @@ class BatchWalk:
         self._empty: Numbers = np.full((len(compatibilities), len(state.offers)), -1, dtype=np.int64)
         self._bought: Flags = np.array([item.bought_as for item in compatibilities], dtype=np.bool_)
         self._make_sizes(_ROWS)
-        topology = state.topology
-        there = [
-            (topology.counters[rule.counter].row, topology.column_of(rule.key, domain))
-            for rule in self._by_minimum.values()
-            for domain in topology.existing_domains(rule)
-        ]
-        self._lasting: Flags = np.zeros((len(topology.labels.table), 0), dtype=np.bool_)
-        self._seen: Flags = np.zeros((len(topology.labels.table), 0, 0), dtype=np.bool_)
-        self._widen()
-        for row, column in there:
-            self._lasting[row, column] = True
+        self._seen: Flags = np.zeros((len(state.topology.labels.table), 0, 0), dtype=np.bool_)
+        self._see([[state.topology.existing_domains(rule) for rule in self._by_minimum.values()]])
         self._templates = -1
+
+    def _see(self, domains: Sequence[Sequence[Iterable[Domain]]]) -> None:
+        """Adds bins to those that spread constraints may look at: for each of them and for each constraint, the domains."""
+        topology = self._state.topology
+        there = [
+            (topology.counters[rule.counter].row, place, topology.column_of(rule.key, domain))
+            for place, by_rule in enumerate(domains)
+            for rule, found in zip(self._by_minimum.values(), by_rule, strict=True)
+            for domain in found
+        ]
+        self._seen = np.pad(self._seen, ((0, 0), (0, len(domains)), (0, 0)))
+        self._widen()
+        for row, place, column in there:
+            self._seen[row, place - len(domains), column] = True
 
     def _widen(self) -> None:
         """Makes room for values of labels that have become known."""
-        more = max(map(len, self._state.topology.numbers.values()), default=0) - self._lasting.shape[1]
+        more = max(map(len, self._state.topology.numbers.values()), default=0) - self._seen.shape[2]
         if more > 0:
-            self._lasting = np.pad(self._lasting, ((0, 0), (0, more)))
             self._seen = np.pad(self._seen, ((0, 0), (0, 0), (0, more)))
 
     def _make_sizes(self, rows: int) -> None:
@@ -207,7 +211,7 @@ class BatchWalk:
                 state.running_limits.largest,
             )
             counts = state.topology.labels.table
-            topology: TopologyArrays = (counts, self._lasting, nodes, state.domain_columns(), self._seen)
+            topology: TopologyArrays = (counts, nodes, state.domain_columns(), self._seen)
             before = planned.type[: planned.count].copy()
             hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
             stopped = state.kernel.walk(
@@ -240,7 +244,7 @@ class BatchWalk:
 
     def _see_templates(self) -> None:
         """Takes new templates into the tables, and those that nodes of them have once chunks come to them."""
-        state, topology = self._state, self._state.topology
+        state, counters = self._state, self._state.topology.counters
         if not self._usable or self._templates == len(state.templates.list):
             return
         known = -1
@@ -251,14 +255,5 @@ class BatchWalk:
         self._joins: Numbers = np.array([item[:known] for item in joins], dtype=np.int64)
         fresh = state.templates.list[max(0, self._templates) : known]
         self._templates = known
-        there = [
-            (topology.counters[rule.counter].row, place, topology.column_of(rule.key, domain))
-            for rule in self._by_minimum.values()
-            for place, template in enumerate(fresh)
-            for domain in template.domains(rule.key, topology.counters[rule.counter].counted.inclusion)
-        ]
-        self._widen()
-        seen = np.zeros((len(self._lasting), len(fresh), self._lasting.shape[1]), dtype=np.bool_)
-        for row, place, column in there:
-            seen[row, place, column] = True
-        self._seen = np.concatenate([self._seen, seen], axis=1)
+        by_rule = [(rule.key, counters[rule.counter].counted.inclusion) for rule in self._by_minimum.values()]
+        self._see([[template.domains(*seen) for seen in by_rule] for template in fresh])

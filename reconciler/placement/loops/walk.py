@@ -160,7 +160,7 @@ def place_on(
     wanted: int,
 ) -> None:
     """Adds chunks to a node, which has the template `now` from then on, logs that, and counts it. wanted: see `add`."""
-    (counts, _, there, domain_of, _), counted, hosts, base, (capacities, spare, _), log, at = account
+    (counts, there, domain_of, _), counted, hosts, base, (capacities, spare, _), log, at = account
     marks, row = nodes[1], at[LOGGED]
     was, position, before = marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node]
     add(nodes, chunk, node, amount, now, wanted)
@@ -302,8 +302,8 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     kinds, options, rules, host_rules, all_counted, requests, times = ruled
     types, _, _, _, _, _, sizes, mixes, begins, largest = offered
     spare = limits[1]
-    counts, lasting, planned, _, seen = topology
-    nowhere, domains = np.empty(0, dtype=np.int64), lasting.shape[1]
+    counts, planned, _, seen = topology
+    nowhere, domains = np.empty(0, dtype=np.int64), seen.shape[2]
     opened = np.empty(MOST_OPTIONS, dtype=np.int64)
     while job < len(jobs):
         if jobs[job, KIND] < 0:
@@ -329,11 +329,11 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
             row, total = own[rule, COUNTER], 0
             for domain in range(domains):
                 here[rule, domain] = counts[row, domain]
-                there[rule, domain] = lasting[row, domain]
+                there[rule, domain] = seen[row, 0, domain]
                 total += counts[row, domain]
             for template in range(len(planned) if own[rule, SKEW] > 0 else 0):
                 for domain in range(domains if planned[template] > 0 else 0):
-                    there[rule, domain] |= seen[row, template, domain]
+                    there[rule, domain] |= seen[row, 1 + template, domain]
             if own[rule, CODE] == AFFINITY and total == 0:
                 return job, BY_ITSELF
         shares, steps = np.zeros(len(choices), dtype=np.int64), 1
