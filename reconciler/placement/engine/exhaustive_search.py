@@ -30,7 +30,6 @@ from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import NodeTemplate
-from reconciler.placement.requirements import ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +60,17 @@ def destinations_of(
     """The destinations of one chunk in the present state: existing bins first, in their order of preference.
 
     closed: see `Shares.allowed`. opening: whether new nodes are among them."""
-    constraints, domains = state.constraints(batch), _domains(state, batch, closed)
-    task = Task(
-        batch,
-        (ANYWHERE,),
-        constraints,
-        bare=bool(state.planned.count),
-        single=bool(state.topology.bootstrapping(constraints.host_affinity)),
-    )
-    found = list(_existing(state, task, constraints.keys, domains))
-    if batch.opens_nodes:
-        for relaxation in batch.needs.relaxations:
-            new = [*_planned(state, task, relaxation, domains)]
-            new += _new(state, task, relaxation, domains) if opening else ()
-            if new:
-                return found + new
+    constraints, wheres = state.constraints(batch), [item.where for item in _domains(state, batch, closed)]
+    if not wheres:
+        return []
+    single = bool(state.topology.bootstrapping(constraints.host_affinity))
+    task = Task(batch, wheres, constraints, bare=bool(state.planned.count), single=single)
+    found = list(_existing(state, task))
+    for relaxation in batch.needs.relaxations if batch.opens_nodes else ():
+        new = [*_planned(state, task, relaxation)]
+        new += _new(state, task, relaxation) if opening else ()
+        if new:
+            return found + new
     return found
 
 
@@ -102,20 +97,13 @@ def _domains(state: State, batch: Batch, closed: Mapping[Combination, int]) -> l
     return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed)
 
 
-def _existing(state: State, task: Task, keys: Sequence[str], domains: Sequence[Combination]) -> Iterator[Destination]:
-    fits = existing_fits(state, task)
-    allowed = {tuple(item.by_key[key] for key in keys) for item in domains}
-    able = np.flatnonzero(fits > 0)
+def _existing(state: State, task: Task) -> Iterator[Destination]:
+    able = np.flatnonzero(existing_fits(state, task))
     order = able[np.lexsort((able, state.fullness[able], state.bins.rank[able]))]
-    for number in order.tolist():
-        labels = state.bins.origins[number].labels
-        if tuple(labels.get(key) for key in keys) in allowed:
-            yield Destination(task.batch, number, 0)
+    return (Destination(task.batch, number, 0) for number in order.tolist())
 
 
-def _planned(
-    state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination]
-) -> Iterator[Destination]:
+def _planned(state: State, task: Task, relaxation: RelaxationStep) -> Iterator[Destination]:
     planned, batch = state.planned, task.batch
     if not planned.count:
         return
@@ -124,8 +112,8 @@ def _planned(
     if batch.needs.shape.host_ports:
         most = np.minimum(most, state.ports.most(batch, numbers))
     taken = planned.loads[batch.counted]
-    for domain in domains:
-        joined = state.compatibilities.get(batch.needs, relaxation, domain.where).joined()
+    for where in task.wheres:
+        joined = state.compatibilities.get(batch.needs, relaxation, where).joined()
         for index in range(planned.count):
             number = int(joined[planned.template[index]])
             if number < 0 or most[index] < 1:
@@ -138,10 +126,10 @@ def _planned(
                 yield Destination(batch, state.base + index, extra, template=template)
 
 
-def _new(state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination]) -> Iterator[Destination]:
+def _new(state: State, task: Task, relaxation: RelaxationStep) -> Iterator[Destination]:
     """New nodes: in each domain the cheapest type of each pool, among the heaviest pools that can make a node."""
-    for domain in domains:
-        placed = Task(task.batch, (domain.where,), task.constraints, bare=True, single=task.single)
+    for where in task.wheres:
+        placed = Task(task.batch, (where,), task.constraints, bare=True, single=task.single)
         for pools in state.weights:
             options = size_options_of(state, placed, relaxation, pools)
             found = _cheapest_of_pools(state, task.batch, options)

@@ -12,8 +12,8 @@ import numpy as np
 
 from reconciler.placement.arrays import BATCH, POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
+from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.engine.domains import combinations_of, prices_differ
 from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty
 from reconciler.placement.engine.open import empty_node
