@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -69,58 +70,57 @@ def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: 
     assert (again(asked, first).planned, held(again(asked, first))) == ((), [2, 3, 3])
 
 
-def test_nodes_hold_no_more_than_max_skew_while_another_can_be_made() -> None:
-    asked = world(demand(count=8, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL))), pools=[limited(8)])
-
-    assert held(asked.placed_rightly()) == [1] * 8
-
-
-def test_too_few_nodes_for_min_domains_hold_max_skew_each() -> None:
-    constraint = spread(HOSTNAME_LABEL, min_domains=4)
-    first = world(demand(count=8, pod_shape=web_pod("500m", constraint)), pools=[limited(3)]).placed_rightly()
-
-    assert (missing(first), held(first)) == ({"web": 5}, [1, 1, 1])
+def evenly(count: int, name: str = "web", **fields: Any) -> Demand:
+    """Chunks of half a CPU, spread over hosts."""
+    return demand(name, count=count, pod_shape=web("500m", topology_spread=(spread(HOSTNAME_LABEL),)), **fields)
 
 
-def test_a_node_that_holds_no_more_holds_back_the_others() -> None:
-    view = ClusterView(nodes=(node("tight", cpu="900m", memory="1Gi"),))
-    first = world(
-        demand(count=9, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL))), view=view, pools=[limited(3)]
-    ).placed_rightly()
+TIGHT = ClusterView(nodes=(node("tight", cpu="900m", memory="1Gi"),))
+OF_FOUR_DOMAINS = demand(count=8, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL, min_domains=4)))
+OVER_BOTH = demand(count=5, pod_shape=web_pod("100m", spread(ZONE_LABEL), spread(HOSTNAME_LABEL)))
+TWO_ZONES = ClusterView(
+    nodes=(node("one", zone="zone-b"), node("two", zone="zone-c")),
+    pods=(pod("first", node="one", pod_shape=web_pod("100m")),),
+)
+NEARLY_FULL = ClusterView(nodes=(node("one"), node("two"), node("tight", cpu="200m", zone="zone-c")))
+IN_C = demand("later", count=1, pod_shape=web_pod("100m", **{ZONE_LABEL: "zone-c"}))
+OF_TWO_SIZES = tuple(
+    ChunkGroup(web_pod(cpu, spread(HOSTNAME_LABEL)), count) for cpu, count in (("1500m", 3), ("100m", 5))
+)
+ANYONE = spread(ZONE_LABEL, selector=LabelSelector(), node_affinity_policy="Ignore")
+EACH_ZONE = ClusterView(nodes=tuple(node(f"node-{zone[-1]}", zone=zone) for zone in ZONES))
+CASES: dict[str, tuple[World, dict[str, int], list[int]]] = {
+    "no more than maxSkew while another node can be made": (world(evenly(8), pools=[limited(8)]), {}, [1] * 8),
+    "maxSkew on each of nodes that are too few for minDomains": (
+        world(OF_FOUR_DOMAINS, pools=[limited(3)]), {"web": 5}, [1, 1, 1]
+    ),
+    "a node that holds no more holds back the others": (
+        world(evenly(9), view=TIGHT, pools=[limited(3)]), {"web": 4}, [1, 2, 2]
+    ),
+    "all or nothing comes with more than maxSkew on each node": (
+        world(evenly(8, whole=True), pools=[limited(3)]), {}, [2, 3, 3]
+    ),
+    "over zones and hosts each round lets one more come to one zone, and then to the other": (
+        world(OVER_BOTH, view=TWO_ZONES, pools=[limited(2)]), {}, [2, 3]
+    ),
+    "a node that is nearly full holds back the others": (
+        world(evenly(12), view=NEARLY_FULL, pools=()), {"web": 10}, [1, 1]
+    ),
+    "until somebody else counts there": (world(evenly(12), IN_C, view=NEARLY_FULL, pools=()), {"web": 8}, [2, 2]),
+    "groups of one demand count for each other": (
+        world(demand(groups=OF_TWO_SIZES, desired=8), pools=[limited(2)]), {}, [4, 4]
+    ),
+    "an empty selector counts no pods, as in kube-scheduler": (
+        world(demand(count=3, pod_shape=web_pod("1", ANYONE, **{ZONE_LABEL: "zone-a"})), view=EACH_ZONE, pools=()), {}, [3]
+    ),
+}  # fmt: skip
 
-    assert (missing(first), held(first)) == ({"web": 4}, [1, 2, 2])
 
+@pytest.mark.parametrize(("asked", "without", "on"), CASES.values(), ids=CASES)
+def test_how_many_each_node_holds(asked: World, without: dict[str, int], on: list[int]) -> None:
+    placement = asked.placed_rightly()
 
-def test_a_demand_that_is_all_or_nothing_comes_with_more_than_max_skew_on_each_node() -> None:
-    whole = demand(count=8, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL)), whole=True)
-
-    assert held(world(whole, pools=[limited(3)]).placed_rightly()) == [2, 3, 3]
-
-
-def test_over_zones_and_hosts_together() -> None:
-    """Each round lets one more come to one zone, and then to the other."""
-    nodes = (node("one", zone="zone-b"), node("two", zone="zone-c"))
-    bound = (pod("first", node="one", pod_shape=web_pod("100m")),)
-    constraints = (spread(ZONE_LABEL), spread(HOSTNAME_LABEL))
-    asked = world(
-        demand(count=5, pod_shape=web_pod("100m", *constraints)),
-        view=ClusterView(nodes=nodes, pods=bound),
-        pools=[limited(2)],
-    )
-
-    assert held(asked.placed_rightly()) == [2, 3]
-
-
-def test_others_that_come_later_may_let_more_come() -> None:
-    """No chunk fits on the node that is nearly full: it holds back the others until somebody else counts there."""
-    nodes = (node("one"), node("two"), node("tight", cpu="200m", zone="zone-c"))
-    spread_out = demand("a", count=12, pod_shape=web_pod("500m", spread(HOSTNAME_LABEL)))
-    later = demand("b", count=1, pod_shape=web_pod("100m", **{ZONE_LABEL: "zone-c"}))
-    view = ClusterView(nodes=nodes)
-
-    assert missing(world(spread_out, view=view, pools=()).placed_rightly()) == {"a": 10}
-    together = world(spread_out, later, view=view, pools=()).placed_rightly()
-    assert (missing(together), held(together, "a")) == ({"a": 8}, [2, 2])
+    assert (missing(placement), held(placement)) == (without, on)
 
 
 def test_a_node_that_others_bring_is_empty_only_until_they_come() -> None:
@@ -216,16 +216,6 @@ def test_what_is_still_refused_is_refused_for_what_is_so_in_the_end() -> None:
     assert {reason.cause for reason in later.unplaced[0].reasons} == {"NodePool limit", "node full"}
 
 
-def test_groups_of_one_demand_count_for_each_other() -> None:
-    groups = (
-        ChunkGroup(web_pod("1500m", spread(HOSTNAME_LABEL)), 3),
-        ChunkGroup(web_pod("100m", spread(HOSTNAME_LABEL)), 5),
-    )
-    asked = world(demand(groups=groups, desired=8), pools=[limited(2)])
-
-    assert held(asked.placed_rightly()) == [4, 4]
-
-
 def test_few_chunks_too_share_the_last_node() -> None:
     """The zone that holds all of them is found by looking at every way, each with one more host that never comes."""
     sold = (
@@ -240,15 +230,3 @@ def test_few_chunks_too_share_the_last_node() -> None:
     )
 
     assert held(replace(asked, instance_types=sold).placed_rightly(), "b") == [3]
-
-
-def test_an_empty_selector_counts_no_pods() -> None:
-    """As in kube-scheduler: all chunks may be in the one zone that they select, with other zones empty."""
-    anyone = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector(), node_affinity_policy="Ignore")
-    nodes = tuple(node(f"node-{zone[-1]}", zone=zone) for zone in ZONES)
-    asked = demand(count=3, pod_shape=web_pod("1", anyone, **{ZONE_LABEL: "zone-a"}))
-    world = World(ClusterView(nodes=nodes), (), (), (asked,))
-    placement = world.placed()
-    assert [item.node for item in placement.occupied] == ["node-a"]
-    assert placement.unplaced == ()
-    assert world.broken_rules(placement) == ()

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     HELD_ANNOTATION,
     HOLDS_ANNOTATION,
+    INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     PLACEHOLDER_LABEL,
+    ZONE_LABEL,
     Node,
     NodeClaim,
     NodeOverlay,
 )
 from reconciler.model.placement import Holding, Placement, read_holdings, words_of_holdings
-from reconciler.model.pods import DaemonSet, PodShape, TopologySpread
+from reconciler.model.pods import DaemonSet
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
@@ -24,7 +28,19 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, pod, resources, selects, shape
+from tests.builders import (
+    buffer_ref,
+    demand,
+    instance_type,
+    node,
+    node_pool,
+    one_of,
+    pod,
+    resources,
+    shape,
+    spread,
+    web,
+)
 
 TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8"))
 
@@ -48,64 +64,64 @@ def young(name: str = "young", *, taints: tuple[Taint, ...] = (), **others: obje
 
 
 def on_its_way(name: str = "claim", *, types: tuple[str, ...] = ("small", "large"), **others: object) -> NodeClaim:
-    return NodeClaim(
-        name=name,
-        labels=((PLACEHOLDER_LABEL, "true"), (NODEPOOL_LABEL, "general")),
-        requirements=(
-            one_of("node.kubernetes.io/instance-type", *types),
-            one_of("topology.kubernetes.io/zone", "zone-a", "zone-b"),
-        ),
-        **others,  # type: ignore[arg-type]
-    )
+    asked = (one_of(INSTANCE_TYPE_LABEL, *types), one_of(ZONE_LABEL, "zone-a", "zone-b"))
+    claim = NodeClaim(name, ((PLACEHOLDER_LABEL, "true"), (NODEPOOL_LABEL, "general")), requirements=asked)
+    return replace(claim, **others)  # type: ignore[arg-type]
+
+
+STARTUP, NOT_READY = Taint("cni", "", "NoSchedule"), Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+YOUNG_CLAIM = NodeClaim("claim", node_name="young", startup_taints=(STARTUP,))
+AGENT = DaemonSet("system", "agent", shape("3500m", namespace="system"))
+RUNNING_AGENT = pod(
+    "agent-1", namespace="system", node="one", owner_kind="DaemonSet", owner_name="agent", pod_shape=AGENT.shape
+)
+GOING = pod(node="one", pod_shape=shape("4"), deleting=True)
+FULL = ClusterView(nodes=(node("one", cpu="4"),), pods=(pod(node="one", pod_shape=shape("3")),))
+MINIMUM = demand("minimum", count=4, recreation=Recreation.KEEP_MINIMUM)
+IN_A = shape(node_selector={ZONE_LABEL: "zone-a"})
+SPREAD_IN_A = web("1", node_selector={ZONE_LABEL: "zone-a"}, topology_spread=(spread(ZONE_LABEL),))
+ELSEWHERE = on_its_way(requirements=(one_of(ZONE_LABEL, "zone-b", "zone-c"),))
+CASES: dict[str, tuple[ClusterView, Demand, dict[str, int]]] = {
+    "startup taints of a young node are looked past": (
+        ClusterView(nodes=(young(taints=(STARTUP, NOT_READY)),), node_claims=(YOUNG_CLAIM,)), demand(count=1), {"young": 1}
+    ),
+    "other taints of it count": (ClusterView(nodes=(young(taints=(STARTUP,)),)), demand(count=1), {}),
+    "a NodeClaim counts as the smallest that it may become": (
+        ClusterView(node_claims=(on_its_way(),)), demand(count=3), {"claim": 1}
+    ),
+    "one that was launched counts as what it is": (
+        ClusterView(node_claims=(on_its_way(allocatable=resources("7900m", "15Gi", pods="110")),)), demand(count=3), {"claim": 3}
+    ),
+    "a zone that is not decided meets only what all its zones meet": (
+        ClusterView(node_claims=(on_its_way(),)), demand(count=1, pod_shape=IN_A), {}
+    ),
+    "zones of a NodeClaim that the pods cannot use are nothing to spread over": (
+        ClusterView(nodes=(node("one"),), node_claims=(ELSEWHERE,)), demand(count=3, pod_shape=SPREAD_IN_A), {"one": 3}
+    ),
+    "daemons that are still to come have their room": (
+        ClusterView(nodes=(node("one"),), daemon_sets=(AGENT,)), demand(count=1), {}
+    ),
+    "those that run have it once": (
+        ClusterView(nodes=(node("one"),), daemon_sets=(AGENT,), pods=(RUNNING_AGENT,)),
+        demand(count=1, pod_shape=shape("500m")), {"one": 1}
+    ),
+    "pods on their way out still take room": (
+        ClusterView(nodes=(node("one", cpu="4"),), pods=(GOING,)), demand(count=1), {}
+    ),
+    "what runs may fill a KeepMinimum buffer": (FULL, MINIMUM, {"one": 4}),
+    "but not a KeepEmpty one": (FULL, demand("empty", count=4), {"one": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("view", "asked", "where"), CASES.values(), ids=CASES)
+def test_which_nodes_take_chunks(view: ClusterView, asked: Demand, where: dict[str, int]) -> None:
+    assert held(placed(view, asked)) == where
 
 
 def test_a_node_that_is_about_to_be_replaced_takes_nothing() -> None:
     view = ClusterView(nodes=(node("old"),))
 
     assert held(placed(view, demand(count=1), options=PlacementOptions(leaving=frozenset({"old"})))) == {}
-
-
-def test_startup_taints_of_a_young_node_are_looked_past() -> None:
-    startup = Taint("cni", "", "NoSchedule")
-    not_ready = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
-    view = ClusterView(
-        nodes=(young(taints=(startup, not_ready)),),
-        node_claims=(NodeClaim("claim", node_name="young", startup_taints=(startup,)),),
-    )
-
-    assert held(placed(view, demand(count=1))) == {"young": 1}
-
-
-def test_a_node_claim_counts_as_the_smallest_it_may_become() -> None:
-    placement = placed(ClusterView(node_claims=(on_its_way(),)), demand(count=3))
-
-    assert held(placement) == {"claim": 1}
-
-
-def test_a_launched_node_claim_counts_as_what_it_is() -> None:
-    launched = on_its_way(allocatable=resources("7900m", "15Gi", pods="110"))
-
-    assert held(placed(ClusterView(node_claims=(launched,)), demand(count=3))) == {"claim": 3}
-
-
-def test_a_zone_that_is_not_decided_meets_only_what_all_its_zones_meet() -> None:
-    def asking(zone: str) -> PodShape:
-        return shape(node_selector={"topology.kubernetes.io/zone": zone})
-
-    view = ClusterView(node_claims=(on_its_way(),))
-
-    assert held(placed(view, demand(count=1, pod_shape=asking("zone-a")))) == {}
-
-
-def test_leaves_room_for_daemons_that_are_still_to_come() -> None:
-    agent = DaemonSet("system", "agent", shape("3500m", namespace="system"))
-    running = pod(
-        "agent-1", namespace="system", node="one", pod_shape=agent.shape, owner_kind="DaemonSet", owner_name="agent"
-    )
-    waiting = ClusterView(nodes=(node("one"),), daemon_sets=(agent,))
-
-    assert held(placed(waiting, demand(count=1))) == {}
-    assert held(placed(replace(waiting, pods=(running,)), demand(count=1, pod_shape=shape("500m")))) == {"one": 1}
 
 
 def test_held_nodes_come_first_then_placeholders_then_the_fullest_that_fit() -> None:
@@ -171,14 +187,6 @@ def test_pending_pods_take_free_room_before_chunks_and_get_no_new_nodes() -> Non
     assert [holding.demand.kind for item in placement.planned for holding in item.holdings] == ["CapacityBuffer"]
 
 
-def test_what_runs_may_fill_a_keep_minimum_buffer_but_not_a_keep_empty_one() -> None:
-    view = ClusterView(nodes=(node("one", cpu="4"),), pods=(pod(node="one", pod_shape=shape("3")),))
-    minimum = demand("minimum", count=4, recreation=Recreation.KEEP_MINIMUM)
-
-    assert held(placed(view, minimum)) == {"one": 4}
-    assert held(placed(view, demand("empty", count=4))) == {"one": 1}
-
-
 def test_room_is_never_counted_for_both_kinds_of_buffer() -> None:
     view = ClusterView(nodes=(node("one", cpu="4"),))
     minimum = demand("minimum", count=3, recreation=Recreation.KEEP_MINIMUM)
@@ -186,41 +194,18 @@ def test_room_is_never_counted_for_both_kinds_of_buffer() -> None:
     assert held(placed(view, demand("empty", count=3), minimum)) == {"one": 4}
 
 
-def test_pods_on_their_way_out_still_take_room() -> None:
-    going = pod(node="one", pod_shape=shape("4"), deleting=True)
-
-    assert held(placed(ClusterView(nodes=(node("one", cpu="4"),), pods=(going,)), demand(count=1))) == {}
-
-
 def test_what_ran_out_for_us_may_still_be_what_a_node_claim_becomes() -> None:
     """Karpenter knows nothing of our back-offs: where it launches is not decided."""
-    claim = replace(on_its_way(), requirements=(one_of("node.kubernetes.io/instance-type", "large"),))
+    claim = replace(on_its_way(), requirements=(one_of(INSTANCE_TYPE_LABEL, "large"),))
     view = ClusterView(node_claims=(claim,))
-    asked = demand(count=1, pod_shape=shape(node_selector={"topology.kubernetes.io/zone": "zone-a"}))
+    asked = demand(count=1, pod_shape=shape(node_selector={ZONE_LABEL: "zone-a"}))
     options = PlacementOptions(back_offs=frozenset({("large", "zone-b", "on-demand")}))
     assert held(placed(view, asked, options=options)) == {}
 
 
-def spread_in_a() -> PodShape:
-    app = selects()
-    return shape(
-        labels={"app": "web"},
-        node_selector={"topology.kubernetes.io/zone": "zone-a"},
-        topology_spread=(TopologySpread("topology.kubernetes.io/zone", 1, "DoNotSchedule", app),),
-    )
-
-
-def test_zones_of_a_node_claim_that_the_pods_cannot_use_are_nothing_to_spread_over() -> None:
-    asked = demand(count=3, pod_shape=spread_in_a())
-    view = ClusterView(nodes=(node("one"),))
-    assert held(placed(view, asked)) == {"one": 3}
-    elsewhere = replace(on_its_way(), requirements=(one_of("topology.kubernetes.io/zone", "zone-b", "zone-c"),))
-    assert held(placed(replace(view, node_claims=(elsewhere,)), asked)) == {"one": 3}
-
-
-def test_nor_are_those_of_a_node_that_is_made_for_others() -> None:
+def test_zones_of_a_node_that_is_made_for_others_are_nothing_to_spread_over() -> None:
     others = demand("api", count=1, pod_shape=shape("7500m"), priority=5)
-    placement = placed(ClusterView(), others, demand(count=3, pod_shape=spread_in_a()))
+    placement = placed(ClusterView(), others, demand(count=3, pod_shape=SPREAD_IN_A))
     assert placement.unplaced == ()
     assert ("zone-a", "zone-b") in {item.zones for item in placement.planned}
 
@@ -229,7 +214,7 @@ def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
     """It may have been launched there all the same: the catalog says what can be bought now."""
     gpu = NodeOverlay(
         ref=ObjectRef("karpenter.sh", "NodeOverlay", "", "gpu"),
-        requirements=(one_of("topology.kubernetes.io/zone", "zone-a"),),
+        requirements=(one_of(ZONE_LABEL, "zone-a"),),
         capacity=Resources.parse({"example.com/gpu": "1"}),
     )
     wanting = demand(count=1, pod_shape=shape(requests=resources(**{"example.com/gpu": "1"})))
@@ -238,8 +223,8 @@ def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
         claim = replace(
             on_its_way(types=("small",)),
             requirements=(
-                one_of("node.kubernetes.io/instance-type", "small"),
-                one_of("topology.kubernetes.io/zone", zone),
+                one_of(INSTANCE_TYPE_LABEL, "small"),
+                one_of(ZONE_LABEL, zone),
             ),
         )
         problem = Problem(
@@ -255,9 +240,3 @@ def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
 
     assert unplaced("zone-a") == 0
     assert unplaced("zone-b") == 1
-
-
-def test_other_taints_of_a_young_node_count() -> None:
-    view = ClusterView(nodes=(young(taints=(Taint("gpu", "", "NoSchedule"),)),))
-
-    assert held(placed(view, demand(count=1))) == {}
