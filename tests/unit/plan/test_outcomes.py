@@ -40,17 +40,27 @@ def provisioning(answer: DemandOutcome) -> tuple[str, str, str]:
     return condition.status, condition.reason, condition.message
 
 
-def test_all_chunks_have_room() -> None:
-    answer = outcome(demand(count=3), places=occupied(node_1=[chunks(3)]))
-    assert (answer.on_existing, answer.on_new, answer.unplaced) == (3, 0, 0)
-    assert provisioning(answer) == ("True", "FitsExistingCapacity", "all 3 chunks have room")
+FITS = ("True", "FitsExistingCapacity")
+SAYS = {
+    "all have room": (outcome(demand(count=3), places=occupied(node_1=[chunks(3)])), (*FITS, "all 3 chunks have room")),
+    "the only one has": (outcome(demand(count=1), places=occupied(node_1=[chunks(1)])), (*FITS, "the 1 chunk has room")),
+    "the only one has none": (
+        outcome(demand(count=1), unplaced=(Unplaced(demand().ref, 0, 1, ()),)),
+        ("False", "RequiresNewCapacity", "of 1 chunk, 1 without a place"),
+    ),
+    "nothing is asked for": (outcome(demand(count=0)), ("False", "BufferEmpty", "the buffer asks for nothing")),
+    "its own pods fill a dedicated one": (
+        outcome(demand(count=0, filled=3)), (*FITS, "its own pods fill all 3 chunks")
+    ),
+    "it is not known what is asked for": (
+        outcome(Demand(buffer_ref())), ("False", "NotReadyForProvisioning", "the buffer is not ready")
+    ),
+}  # fmt: skip
 
 
-def test_one_chunk_has_room_or_not() -> None:
-    answer = outcome(demand(count=1), places=occupied(node_1=[chunks(1)]))
-    assert provisioning(answer) == ("True", "FitsExistingCapacity", "the 1 chunk has room")
-    answer = outcome(demand(count=1), unplaced=(Unplaced(demand().ref, 0, 1, ()),))
-    assert provisioning(answer)[2] == "of 1 chunk, 1 without a place"
+@pytest.mark.parametrize(("answer", "said"), SAYS.values(), ids=SAYS)
+def test_what_a_buffer_says_of_its_chunks(answer: DemandOutcome, said: tuple[str, str, str]) -> None:
+    assert provisioning(answer) == said
 
 
 def test_new_and_missing_places_are_counted() -> None:
@@ -105,18 +115,6 @@ def test_of_many_sentences_with_one_reason_the_last_shown_counts_for_the_rest() 
     ]
 
 
-@pytest.mark.parametrize(
-    ("item", "reason"), [(demand(count=0), "BufferEmpty"), (Demand(buffer_ref()), "NotReadyForProvisioning")]
-)
-def test_a_buffer_that_asks_for_nothing_provisions_nothing(item: Demand, reason: str) -> None:
-    assert provisioning(outcome(item))[:2] == ("False", reason)
-
-
-def test_a_dedicated_buffer_that_its_own_pods_fill_is_not_empty() -> None:
-    filled = demand(count=0, filled=3)
-    assert provisioning(outcome(filled)) == ("True", "FitsExistingCapacity", "its own pods fill all 3 chunks")
-
-
 def test_headroom_says_nothing_on_capacity_that_others_keep() -> None:
     native = demand(count=3, groups=(), fulfilment=Fulfilment.NATIVE, holds_nodes=False)
     assert outcome(native).conditions == ()
@@ -154,39 +152,31 @@ def cost(view: ClusterView, *, created: int = 0, deleted: Iterable[str] = (), re
     )
 
 
-def test_nodes_cost_what_their_labels_say() -> None:
-    view = ClusterView(nodes=(pool_node("a"), pool_node("b", capacity_type="spot"), node("c", instance_type="m-8x")))
-    answer = cost(view)
-    assert answer.per_hour_before == answer.per_hour_after == pytest.approx(0.2 + 0.1 + 0.4)
-    assert answer.assumptions == ("prices of a test", "spot prices are those of the price source; they change")
+SPOT = "spot prices are those of the price source; they change"
+THREE = ClusterView(nodes=(pool_node("a"), pool_node("b", capacity_type="spot"), node("c", instance_type="m-8x")))
+IN_USE = replace(with_node("a"), pods=(pod(node="a"),))
+KARPENTERS = ClusterView(nodes=(node("a"),), node_claims=(claim("claim-of-a", node_name="a", placeholder=False),))
+COSTS: dict[str, tuple[Cost, float, float, tuple[str, ...]]] = {
+    "nodes cost what their labels say": (cost(THREE), 0.7, 0.7, (SPOT,)),
+    "new ones are added at their planned price, and deleted ones go": (
+        cost(together(with_node("a"), with_node("b")), created=2, deleted=["a"]), 0.4, 0.8, ()
+    ),
+    "empty placeholders that are released count as gone": (
+        cost(with_node("a"), released=["a"]), 0.2, 0.0,
+        ("1 node released and empty: counted as gone, paid for until Karpenter removes it",),
+    ),
+    "those that pods use stay": (cost(IN_USE, released=["a"]), 0.2, 0.2, ()),
+    "and so do Karpenter's own": (cost(KARPENTERS, released=["a"]), 0.2, 0.2, ()),
+    "what is on its way out counts only before": (
+        cost(with_node("a", deleting=True)), 0.2, 0.0, ("1 node already on the way out: counted before, not after",)
+    ),
+}  # fmt: skip
 
 
-def test_new_nodes_are_added_at_their_planned_price_and_deleted_ones_go() -> None:
-    view = together(with_node("a"), with_node("b"))
-    answer = cost(view, created=2, deleted=["a"])
-    assert answer.per_hour_before == pytest.approx(0.4)
-    assert answer.per_hour_after == pytest.approx(0.2 + 0.6)
-
-
-def test_released_empty_placeholders_count_as_gone_and_that_is_said() -> None:
-    answer = cost(with_node("a"), released=["a"])
-    assert (answer.per_hour_before, answer.per_hour_after) == pytest.approx((0.2, 0.0))
-    assert answer.assumptions[1:] == (
-        "1 node released and empty: counted as gone, paid for until Karpenter removes it",
-    )
-
-
-def test_released_nodes_that_are_in_use_stay() -> None:
-    view = replace(with_node("a"), pods=(pod(node="a"),))
-    assert cost(view, released=["a"]).per_hour_after == pytest.approx(0.2)
-    karpenters = ClusterView(nodes=(node("a"),), node_claims=(claim("claim-of-a", node_name="a", placeholder=False),))
-    assert cost(karpenters, released=["a"]).per_hour_after == pytest.approx(0.2)
-
-
-def test_nodes_already_on_the_way_out_count_only_before() -> None:
-    answer = cost(with_node("a", deleting=True))
-    assert (answer.per_hour_before, answer.per_hour_after) == pytest.approx((0.2, 0.0))
-    assert "already on the way out" in answer.assumptions[1]
+@pytest.mark.parametrize(("found", "before", "after", "assumptions"), COSTS.values(), ids=COSTS)
+def test_what_a_cluster_costs(found: Cost, before: float, after: float, assumptions: tuple[str, ...]) -> None:
+    assert (found.per_hour_before, found.per_hour_after) == pytest.approx((before, after))
+    assert found.assumptions == ("prices of a test", *assumptions)
 
 
 def test_labels_that_leave_one_price_open_are_enough() -> None:

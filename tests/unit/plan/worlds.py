@@ -26,7 +26,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode, words_of_holdings
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Requirement, Taint
+from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.objects.objects import Owner
 from tests.builders import buffer_ref, node, one_of, resources
@@ -57,29 +57,23 @@ def claim(
     placeholder: bool = True,
     conditions: Mapping[str, str] | None = None,
     changed: Mapping[str, datetime] | None = None,
-    created: datetime | None = NOW - timedelta(hours=1),
-    expire_after: timedelta | None = None,
-    termination_grace_period: timedelta | None = None,
-    deleting: bool = False,
-    requirements: tuple[Requirement, ...] = (),
     labels: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> NodeClaim:
+    """An hour old unless its fields say otherwise."""
     registered = {"Launched": "True", "Registered": "True"} if node_name is not None else {}
     marks = {PLACEHOLDER_LABEL: "true"} if placeholder else {}
-    return NodeClaim(
+    found = NodeClaim(
         name=name,
         labels=pairs({NODEPOOL_LABEL: pool} | marks | dict(labels or {})),
         annotations=pairs(annotations or {}),
-        requirements=requirements,
         uid=f"uid-{name}",
         node_name=node_name,
         conditions=pairs(registered | dict(conditions or {})),
         changed=tuple(sorted((changed or {}).items())),
-        created=created,
-        deleting=deleting,
-        expire_after=expire_after,
-        termination_grace_period=termination_grace_period,
+        created=NOW - timedelta(hours=1),
     )
+    return replace(found, **fields)
 
 
 def pairs(mapping: Mapping[str, str]) -> Labels:
@@ -87,24 +81,12 @@ def pairs(mapping: Mapping[str, str]) -> Labels:
 
 
 def pool_node(
-    name: str = "node-1",
-    *,
-    annotations: Mapping[str, str] | None = None,
-    ready: bool = True,
-    pool: str = "general",
-    taints: Sequence[Taint] = (),
-    capacity_type: str = "on-demand",
+    name: str = "node-1", *, annotations: Mapping[str, str] | None = None, taints: Sequence[Taint] = (), **fields: Any
 ) -> Node:
+    """A placeholder's node; what is held has the taint for it."""
     is_held = (annotations or {}).get(HELD_ANNOTATION) == "true"
-    return node(
-        name,
-        pool=pool,
-        annotations=annotations,
-        ready=ready,
-        taints=[*taints, *([HELD_TAINT] if is_held else [])],
-        capacity_type=capacity_type,
-        labels={PLACEHOLDER_LABEL: "true"},
-    )
+    taints = [*taints, *([HELD_TAINT] if is_held else [])]
+    return node(name, annotations=annotations, taints=taints, labels={PLACEHOLDER_LABEL: "true"}, **fields)
 
 
 def with_node(name: str, annotations: Mapping[str, str] | None = None, **fields: Any) -> ClusterView:

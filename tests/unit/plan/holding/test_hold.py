@@ -72,8 +72,29 @@ def test_a_node_that_holds_chunks_is_protected_with_its_node_claim() -> None:
     assert action.holdings == (chunks(3),)
 
 
-def test_what_is_protected_already_is_no_change() -> None:
-    assert held(with_node("node-1", HOLDS_ONE), occupied(node_1=[chunks()])) == Holds()
+ONE_CHUNK, A_POD_COMES = occupied(node_1=[chunks()]), occupied(node_1=[waiting_pod()])
+DISRUPTED = pool_node(annotations=HELD, taints=[Taint("karpenter.sh/disrupted", "", "NoSchedule")])
+TWINS = tuple(
+    claim(name, node_name=node_name, annotations=HOLDS_ONE, provider_id="test://node-1")
+    for name, node_name in (("claim-of-node-1", "node-1"), ("twin", None))
+)
+LEFT_ALONE: dict[str, tuple[ClusterView, tuple[OccupiedBin, ...]]] = {
+    "protected already": (with_node("node-1", HOLDS_ONE), ONE_CHUNK),
+    "protected by a person": (with_node("node-1", A_PERSONS), ONE_CHUNK),
+    "a person's, and empty": (with_node("node-1", A_PERSONS), ()),
+    "not Karpenter's": (ClusterView(nodes=(node("node-1", pool=None),)), ONE_CHUNK),
+    "held, and pending pods are about to use it": (with_node("node-1", HELD), A_POD_COMES),
+    "free, and pending pods are about to use it": (with_node("node-1"), A_POD_COMES),
+    "being deleted": (with_node("node-1", HELD, deleting=True), ()),
+    "being deleted with chunks on it": (with_node("node-1", HELD, deleting=True), ONE_CHUNK),
+    "being disrupted": (replace(with_node("node-1", HELD), nodes=(DISRUPTED,)), ()),
+    "being disrupted with chunks on it": (replace(with_node("node-1", HELD), nodes=(DISRUPTED,)), ONE_CHUNK),
+}
+
+
+@pytest.mark.parametrize(("view", "places"), LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_what_is_neither_held_nor_released(view: ClusterView, places: tuple[OccupiedBin, ...]) -> None:
+    assert held(view, places) == Holds()
 
 
 @pytest.mark.parametrize(
@@ -117,25 +138,6 @@ def test_a_node_claim_on_its_way_is_a_bin_like_any() -> None:
     assert (action.node, action.node_claim) == (None, "general-x")
 
 
-def test_a_second_node_claim_of_a_node_is_not_deleted_as_if_it_were_an_empty_machine() -> None:
-    """Both have the same providerID, and to delete either would take away the machine that holds chunks."""
-    twin = replace(claim("twin", node_name=None), provider_id="test://node-1")
-    view = with_node("node-1", HOLDS_ONE)
-    view = replace(view, node_claims=(*(replace(item, provider_id="test://node-1") for item in view.node_claims), twin))
-    assert held(view, occupied(node_1=[chunks()]), pool=NEVER) == Holds()
-
-
-def test_a_person_protected_it_so_there_is_nothing_to_do() -> None:
-    view = with_node("node-1", A_PERSONS)
-    assert held(view, occupied(node_1=[chunks()])) == Holds()
-    assert held(view) == Holds()
-
-
-def test_nodes_that_karpenter_did_not_make_need_no_protection() -> None:
-    view = ClusterView(nodes=(node("node-1", pool=None),))
-    assert held(view, occupied(node_1=[chunks()])) == Holds()
-
-
 def test_a_node_that_holds_nothing_any_more_is_released_on_both_sides() -> None:
     (action,) = held(with_node("node-1", HELD)).release
     assert (action.node, action.node_claim) == ("node-1", "claim-of-node-1")
@@ -152,21 +154,6 @@ def test_only_the_sides_with_headrooms_mark_are_released(
     assert (action.node, action.node_claim) == released
 
 
-def test_a_node_that_pending_pods_are_about_to_use_is_neither_held_nor_released() -> None:
-    assert held(with_node("node-1", HELD), occupied(node_1=[waiting_pod()])) == Holds()
-    assert held(with_node("node-1"), occupied(node_1=[waiting_pod()])) == Holds()
-
-
-@pytest.mark.parametrize("going", ["deleting", "disrupted"])
-def test_a_node_on_its_way_out_is_let_go(going: str) -> None:
-    view = with_node("node-1", HELD, deleting=going == "deleting")
-    if going == "disrupted":
-        tainted = pool_node(annotations=HELD, taints=[Taint("karpenter.sh/disrupted", "", "NoSchedule")])
-        view = replace(view, nodes=(tainted,))
-    assert held(view) == Holds()
-    assert held(view, occupied(node_1=[chunks()])) == Holds()
-
-
 def test_nothing_is_released_while_the_plan_is_blocked() -> None:
     answer = held(together(with_node("node-1", HELD), with_node("node-2")), occupied(node_2=[chunks()]), blocked=True)
     assert [action.node for action in answer.hold] == ["node-2"]
@@ -181,31 +168,31 @@ def test_a_replaced_node_stays_protected_until_its_successor_is_there() -> None:
     assert held(with_node("node-1", HELD)).release[0].node == "node-1"
 
 
-def test_in_a_pool_that_never_consolidates_empty_placeholders_are_deleted() -> None:
-    answer = held(with_node("node-1", HELD), pool=NEVER)
-    assert [action.node_claim for action in answer.delete] == ["claim-of-node-1"]
-    assert answer.release == ()
+NO_PLACEHOLDER = replace(with_node("node-1", placeholder=False), nodes=(node("node-1"),))
+IN_A_POOL_THAT_NEVER_CONSOLIDATES: dict[str, tuple[ClusterView, tuple[OccupiedBin, ...], list[str]]] = {
+    "an empty placeholder goes": (with_node("node-1", HELD), (), ["claim-of-node-1"]),
+    "also one that was released before": (with_node("node-1"), (), ["claim-of-node-1"]),
+    "daemons do not keep it": (
+        replace(with_node("node-1"), pods=(pod(node="node-1", owner_kind="DaemonSet"),)), (), ["claim-of-node-1"]
+    ),
+    "pods do": (replace(with_node("node-1"), pods=(pod(node="node-1"),)), (), []),
+    "chunks do": (with_node("node-1"), ONE_CHUNK, []),
+    "a person does": (with_node("node-1", A_PERSONS), (), []),
+    "a node that is no placeholder stays": (NO_PLACEHOLDER, (), []),
+    "a second NodeClaim of a machine that holds chunks is no empty machine": (
+        replace(with_node("node-1", HOLDS_ONE), node_claims=TWINS), ONE_CHUNK, []
+    ),
+}  # fmt: skip
 
 
-def test_what_was_released_before_is_deleted_too() -> None:
-    assert len(held(with_node("node-1"), pool=NEVER).delete) == 1
-
-
-@pytest.mark.parametrize("why", ["in use", "a person's", "no placeholder", "holds chunks"])
-def test_only_empty_placeholders_are_deleted(why: str) -> None:
-    annotations = {DO_NOT_DISRUPT: "true"} if why == "a person's" else {}
-    view = with_node("node-1", annotations, placeholder=why != "no placeholder")
-    if why == "in use":
-        view = replace(view, pods=(pod(node="node-1"),))
-    if why == "no placeholder":
-        view = replace(view, nodes=(node("node-1"),))
-    places = occupied(node_1=[chunks()]) if why == "holds chunks" else ()
-    assert held(view, places, pool=NEVER).delete == ()
-
-
-def test_daemons_do_not_keep_a_placeholder() -> None:
-    view = replace(with_node("node-1"), pods=(pod(node="node-1", owner_kind="DaemonSet"),))
-    assert len(held(view, pool=NEVER).delete) == 1
+@pytest.mark.parametrize(
+    ("view", "places", "gone"),
+    IN_A_POOL_THAT_NEVER_CONSOLIDATES.values(),
+    ids=IN_A_POOL_THAT_NEVER_CONSOLIDATES,
+)
+def test_which_placeholders_are_deleted(view: ClusterView, places: tuple[OccupiedBin, ...], gone: list[str]) -> None:
+    answer = held(view, places, pool=NEVER)
+    assert ([action.node_claim for action in answer.delete], answer.release) == (gone, ())
 
 
 def test_deletions_stay_within_the_empty_budget_and_the_rest_is_released() -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Node, NodeClaim
 from reconciler.model.remembered import Inventory
 from reconciler.model.rules import PlacementRules
@@ -15,7 +17,7 @@ from reconciler.plan.bins import creations
 from reconciler.plan.launching.back_offs import LaunchRecord, launch_record
 from reconciler.plan.launching.caps import Capped
 from tests.builders import buffer_ref, instance_type
-from tests.unit.plan.worlds import HELD, NOW, chunks, claim, made, pairs, planned, pool_node
+from tests.unit.plan.worlds import HELD, NOW, chunks, claim, made, planned, pool_node
 
 RULES = PlacementRules()
 CREATED = creations([planned()], ())
@@ -63,26 +65,27 @@ def failed(times: int = 1) -> tuple[dict[str, Any], datetime]:
     return memory, now
 
 
-def test_a_placeholder_that_was_there_and_vanished_has_failed() -> None:
+def test_a_placeholder_that_was_there_and_vanished_has_failed_and_its_offerings_are_avoided_for_a_while() -> None:
     record = read(seen())
     assert tuple(record.vanished) == (NAME,)
     (back_off,) = record.back_offs
-    assert back_off.failures == 1
-    assert back_off.until == NOW + RULES.back_off
-    assert back_off.offered.instance_types == ("m-4x",)
-
-
-def test_one_that_was_there_and_gone_between_two_passes_has_failed_at_once() -> None:
-    """Its launch is remembered only once the API server has taken it."""
-    assert tuple(read(asked_for(), now=NOW + timedelta(seconds=1)).vanished) == (NAME,)
+    end = NOW + RULES.back_off
+    assert (back_off.failures, back_off.until, back_off.offered.instance_types) == (1, end, ("m-4x",))
+    memory, _ = failed()
+    assert read(memory).avoided(NOW) == {("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}
+    assert (read(memory).next_end(NOW), read(memory).next_end(end), read(memory).avoided(end)) == (
+        end,
+        None,
+        frozenset(),
+    )
 
 
 def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_once() -> None:
+    """Also where they were there and gone between two passes: a launch is remembered once the API server has taken it."""
     twice = creations([planned(), planned()], ())
-    memory = LaunchRecord().records(twice, (), NOW)
-    record = read(memory)
-    assert len(record.vanished) == 2
-    assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + RULES.back_off)]
+    record = read(LaunchRecord().records(twice, (), NOW), now=NOW + timedelta(seconds=1))
+    assert set(record.vanished) == {item.name for item in twice}
+    assert [item.failures for item in record.back_offs] == [1]
 
 
 def test_one_that_vanishes_a_pass_later_than_another_found_out_nothing_new() -> None:
@@ -106,26 +109,29 @@ def test_one_that_is_being_deleted_before_its_node_is_there_has_failed() -> None
             assert [item.failures for item in record.back_offs] == [1]
 
 
+NOTHING_FAILED = {
+    "it registered": read(read(seen(), there()).records((), (), NOW)),
+    "headroom deleted it itself": read(read(seen(), ON_ITS_WAY).records((), [NAME], NOW)),
+    "it is Karpenter's own": read({}, claim("theirs", node_name=None, placeholder=False)),
+    "another version remembered otherwise": read({"launches": {"a": {"since": "yesterday"}}, "backOffs": [1]}),
+    "or something else altogether": read({"launches": "none"}),
+}
+
+
+@pytest.mark.parametrize("record", NOTHING_FAILED.values(), ids=NOTHING_FAILED)
+def test_no_launch_is_watched_and_none_has_failed(record: LaunchRecord) -> None:
+    assert record == LaunchRecord()
+
+
 def test_one_that_registered_has_not_failed_whatever_becomes_of_it() -> None:
-    record = read(seen(), there())
-    assert (record.launches, record.back_offs) == ({}, ())
-    assert read(record.records((), (), NOW)) == LaunchRecord()
+    assert (read(seen(), there()).launches, read(seen(), there()).back_offs) == ({}, ())
     assert read(seen(), replace(there(), deleting=True)).back_offs == ()
-
-
-def test_what_headroom_deleted_itself_has_not_failed() -> None:
-    memory = read(seen(), ON_ITS_WAY).records((), [NAME], NOW)
-    assert read(memory) == LaunchRecord()
 
 
 def test_placeholders_on_their_way_are_remembered_even_if_the_memory_was_lost() -> None:
     record = read({}, ON_ITS_WAY)
     assert record.launches[NAME].offered.zones == ("zone-a", "zone-b")
     assert tuple(read(record.records((), (), NOW)).vanished) == (NAME,)
-
-
-def test_karpenters_own_node_claims_are_not_headrooms_to_watch() -> None:
-    assert read({}, claim("theirs", node_name=None, placeholder=False)) == LaunchRecord()
 
 
 def test_back_offs_double_up_to_the_longest() -> None:
@@ -139,47 +145,41 @@ def test_back_offs_double_up_to_the_longest() -> None:
     assert delays[3:] == [RULES.back_off_at_most] * 4
 
 
-def test_a_back_off_is_forgotten_long_after_its_end() -> None:
-    memory, _ = failed()
-    end = NOW + RULES.back_off
-    assert read(memory, now=end + RULES.back_off_at_most - timedelta(seconds=1)).back_offs
-    assert read(memory, now=end + RULES.back_off_at_most).back_offs == ()
-
-
-def test_a_launch_that_succeeds_ends_the_back_off_of_its_offering() -> None:
-    memory, now = failed()
-    again = read(memory, now=now).records(CREATED, (), now)
-    assert read(again, there(), now=now).back_offs == ()
-
-
 LATER = NOW + timedelta(minutes=1)
+FORGOTTEN = NOW + RULES.back_off + RULES.back_off_at_most
 
 
-def of_karpenter(launched: datetime) -> NodeClaim:
-    return claim(
-        "theirs",
-        placeholder=False,
-        node_name=None,
-        labels=HERE,
-        conditions={"Launched": "True"},
-        changed={"Launched": launched},
-    )
+def of_karpenter(launched: datetime, **fields: Any) -> NodeClaim:
+    others: dict[str, Any] = {"labels": HERE, "conditions": {"Launched": "True"}, **fields}
+    return claim("theirs", placeholder=False, node_name=None, changed={"Launched": launched}, **others)
 
 
-def test_a_launch_of_the_offering_by_anybody_ends_the_back_off() -> None:
-    memory, _ = failed()
-    assert read(memory, of_karpenter(LATER), now=LATER).back_offs == ()
-    joined = replace(pool_node("by-hand", pool=""), created=LATER)
-    assert read(memory, nodes=(joined,), now=LATER).back_offs == ()
+def after_a_failure(*claims: NodeClaim, now: datetime = LATER, nodes: tuple[Node, ...] = ()) -> LaunchRecord:
+    return read(failed()[0], *claims, now=now, nodes=nodes)
 
 
-def test_a_launch_before_the_failure_or_of_another_offering_says_nothing() -> None:
-    memory, _ = failed()
-    assert read(memory, of_karpenter(NOW - timedelta(seconds=1)), now=LATER).back_offs
-    elsewhere = replace(of_karpenter(LATER), labels=pairs(HERE | {ZONE_LABEL: "zone-c"}))
-    assert read(memory, elsewhere, now=LATER).back_offs
-    not_yet = replace(of_karpenter(LATER), conditions=(("Launched", "Unknown"),))
-    assert read(memory, not_yet, now=LATER).back_offs
+IS_OVER = {
+    "Karpenter launched the offering": after_a_failure(of_karpenter(LATER)),
+    "a node of it joined": after_a_failure(nodes=(pool_node("by-hand", pool="", created=LATER),)),
+    "headroom's next launch came up": read(after_a_failure(now=NOW).records(CREATED, (), NOW), there(), now=NOW),
+    "it ended long ago": after_a_failure(now=FORGOTTEN),
+}
+LASTS = {
+    "Karpenter launched it before": after_a_failure(of_karpenter(NOW - timedelta(seconds=1))),
+    "Karpenter launched another offering": after_a_failure(of_karpenter(LATER, labels=HERE | {ZONE_LABEL: "zone-c"})),
+    "Karpenter has not launched yet": after_a_failure(of_karpenter(LATER, conditions={"Launched": "Unknown"})),
+    "it is a second too early to forget it": after_a_failure(now=FORGOTTEN - timedelta(seconds=1)),
+}
+
+
+@pytest.mark.parametrize("record", IS_OVER.values(), ids=IS_OVER)
+def test_a_back_off_is_over(record: LaunchRecord) -> None:
+    assert record.back_offs == ()
+
+
+@pytest.mark.parametrize("record", LASTS.values(), ids=LASTS)
+def test_a_back_off_lasts(record: LaunchRecord) -> None:
+    assert record.back_offs
 
 
 def listing(*, available: bool) -> tuple[InstanceType, ...]:
@@ -231,21 +231,8 @@ def test_a_first_launch_and_a_request_that_takes_all_or_nothing_need_no_probe() 
     assert len(of_three(read(memory, now=end), end, apart=everyone).kept) == 3
 
 
-def test_offerings_that_failed_are_avoided_until_the_back_off_ends() -> None:
-    memory, _ = failed()
-    assert read(memory).avoided(NOW) == {("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}
-    assert read(memory).next_end(NOW) == NOW + RULES.back_off
-    assert read(memory).avoided(NOW + RULES.back_off) == frozenset()
-    assert read(memory).next_end(NOW + RULES.back_off) is None
-
-
 def test_the_memory_is_the_same_as_long_as_nothing_happens() -> None:
     later = NOW + timedelta(minutes=1)
     assert read(seen(), ON_ITS_WAY, now=later).records((), (), later) == seen()
     memory, _ = failed()
     assert read(memory, now=later).records((), (), later) == memory
-
-
-def test_what_another_version_remembered_is_forgotten() -> None:
-    assert read({"launches": {"a": {"since": "yesterday"}}, "backOffs": [1]}) == LaunchRecord()
-    assert read({"launches": "none"}) == LaunchRecord()

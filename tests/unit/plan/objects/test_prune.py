@@ -54,43 +54,45 @@ def names(answer: Pruning) -> list[str]:
     return [change.ref.name for change in answer.changes]
 
 
-def test_a_member_that_is_no_longer_declared_is_deleted() -> None:
-    (change,) = pruned(member(buffer_ref())).changes
+@pytest.mark.parametrize("annotations", [{}, {"prune": "enabled"}], ids=str)
+def test_a_member_that_is_no_longer_declared_is_deleted(annotations: dict[str, str]) -> None:
+    (change,) = pruned(member(buffer_ref(), **annotations)).changes
     assert (change.ref, change.action) == (buffer_ref(), Action.DELETE)
 
 
-def test_what_is_declared_stays() -> None:
-    item = DeclaredManifest(buffer_ref(), {"kind": "CapacityBuffer"}, SourcePosition("web.yaml", 1))
-    assert pruned(member(buffer_ref()), declared=Declared(manifests=(item,))) == Pruning()
-
-
-def test_what_the_inventory_does_not_list_is_never_touched() -> None:
-    assert pruned(member(buffer_ref()), members=()) == Pruning()
-
-
-def test_a_member_that_is_gone_already_needs_nothing() -> None:
-    assert pruned(members=[buffer_ref()]) == Pruning()
-
-
-def test_a_document_that_is_broken_may_still_declare_it() -> None:
-    by_ref = pruned(member(buffer_ref()), declared=Declared(broken=frozenset({buffer_ref()})))
-    assert by_ref == Pruning()
-    by_file = pruned(member(buffer_ref()), declared=Declared(broken_files=frozenset({"web.yaml"})))
-    assert by_file.changes == ()
-    assert "web.yaml has errors" in by_file.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("annotations", "kept"), [({"prune": "disabled"}, True), ({"suspend": "true"}, True), ({"prune": "enabled"}, False)]
+DECLARED = Declared(
+    manifests=(DeclaredManifest(buffer_ref(), {"kind": "CapacityBuffer"}, SourcePosition("web.yaml", 1)),)
 )
-def test_an_object_can_be_kept_by_annotation(annotations: dict[str, str], kept: bool) -> None:  # noqa: FBT001 - a case
-    answer = pruned(member(buffer_ref(), **annotations))
-    assert (answer.changes == ()) is kept
-    assert bool(answer.notes) is kept
+THEIR_PART = live(POOL, {"metadata": {"annotations": {"headroom.dev/partial": "applyset-of-another-v1"}}})
+UNTOUCHED = {
+    "what is declared": pruned(member(buffer_ref()), declared=DECLARED),
+    "what a broken document may still declare": pruned(
+        member(buffer_ref()), declared=Declared(broken=frozenset({buffer_ref()}))
+    ),
+    "what the inventory does not list": pruned(member(buffer_ref()), members=()),
+    "a member that is gone already": pruned(members=[buffer_ref()]),
+    "what belongs to another set": pruned(member(buffer_ref(), part_of="applyset-of-another-v1")),
+    "another headroom's part of a pool": pruned(THEIR_PART, members=()),
+}
 
 
-def test_what_lost_its_label_or_belongs_to_another_set_is_not_ours_to_delete() -> None:
-    assert pruned(member(buffer_ref(), part_of="applyset-of-another-v1")) == Pruning()
+@pytest.mark.parametrize("found", UNTOUCHED.values(), ids=UNTOUCHED)
+def test_what_is_never_touched(found: Pruning) -> None:
+    assert found == Pruning()
+
+
+KEPT = {
+    "by an annotation": ({"prune": "disabled"}, Declared(), "headroom.dev/prune"),
+    "by being suspended": ({"suspend": "true"}, Declared(), "it is suspended"),
+    "by a file that cannot be read": ({}, Declared(broken_files=frozenset({"web.yaml"})), "web.yaml has errors"),
+}
+
+
+@pytest.mark.parametrize(("annotations", "declared", "words"), KEPT.values(), ids=KEPT)
+def test_an_object_is_kept_and_the_plan_says_why(annotations: dict[str, str], declared: Declared, words: str) -> None:
+    answer = pruned(member(buffer_ref(), **annotations), declared=declared)
+    assert answer.changes == ()
+    assert words in answer.notes[0]
 
 
 def test_nothing_goes_while_the_plan_is_blocked() -> None:
@@ -126,19 +128,18 @@ def test_a_quarter_of_the_objects_goes_at_once_and_at_least_five(count: int, cap
     assert bool(answer.notes) is (gone < count)
 
 
-def holding(**chunks_of: Mapping[str, int]) -> tuple[Bin, ...]:
-    """Held nodes by name, `_` for `-`, each with the chunks of buffers by their names."""
-    places = {name: [chunks(count, buffer) for buffer, count in held.items()] for name, held in chunks_of.items()}
-    view = together(*(with_node(name.replace("_", "-"), HELD) for name in places))
-    return all_bins(view, occupied(**places))
+def holding(**places: Sequence[Holding]) -> tuple[Bin, ...]:
+    """Held nodes by name, each with what it holds."""
+    return all_bins(together(*(with_node(name, HELD) for name in places)), occupied(**places))
 
 
-def a_node_each(count: int, buffer: str = "web") -> tuple[Bin, ...]:
-    return holding(**{f"n{index}": {buffer: 1 + index} for index in range(count)})
+def a_node_each(count: int, ref: ObjectRef = buffer_ref()) -> tuple[Bin, ...]:  # noqa: B008 - immutable
+    """One chunk on the first node, and one more on each that follows."""
+    return holding(**{f"n{index}": [Holding(ref, 0, 1 + index)] for index in range(count)})
 
 
 def test_a_node_that_others_need_too_costs_nothing() -> None:
-    bins = holding(n1={"b0": 1, "web": 1}, n2={"b1": 1, "web": 1}, n3={"b2": 1, "web": 1}, n4={"web": 4})
+    bins = holding(n4=[chunks(4)], **{f"n{index + 1}": [chunks(1, f"b{index}"), chunks(1)] for index in range(3)})
     answer = pruned(*buffers(3), caps=QUARTER, bins=bins)
     assert names(answer) == ["b0", "b1", "b2"]
 
@@ -149,14 +150,12 @@ def test_a_buffer_that_is_let_down_asks_for_what_is_left_until_it_is_declared_ag
     (less,) = let_down([demand(count=28)], view, Declared())
     assert (less.desired, sum(group.count for group in less.groups)) == (25, 25)
     assert less.explanation[-1] == "25 left of 28: it is no longer declared and goes in steps"
-    item = DeclaredManifest(buffer_ref(), {"kind": "CapacityBuffer"}, SourcePosition("web.yaml", 1))
-    assert let_down([demand(count=28)], view, Declared(manifests=(item,))) == (demand(count=28),)
+    assert let_down([demand(count=28)], view, DECLARED) == (demand(count=28),)
 
 
 def test_what_has_no_steps_goes_alone_in_an_hour() -> None:
     request = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train")
-    places = {f"n{index}": [Holding(request, 0, 1)] for index in range(7)}
-    bins = all_bins(together(*(with_node(name, HELD) for name in places)), occupied(**places))
+    bins = a_node_each(7, request)
     answer = pruned(member(request), caps=QUARTER, bins=bins)
     assert names(answer) == ["train"]
     began = {
@@ -167,8 +166,7 @@ def test_what_has_no_steps_goes_alone_in_an_hour() -> None:
 
 def test_a_pool_with_many_held_nodes_goes_only_when_a_person_allows_it() -> None:
     """A misspelt name of a NodePool that is marked for deletion took all of its nodes at once."""
-    places = {f"n{index}": [Holding(buffer_ref(), 0, 1)] for index in range(7)}
-    bins = all_bins(together(*(with_node(name, HELD) for name in places)), occupied(**places))
+    bins = a_node_each(7)
     answer = pruned(member(POOL, prune="true"), caps=QUARTER, bins=bins)
     assert names(answer) == []
     assert not answer.waiting, "no hour is long enough"
@@ -190,7 +188,7 @@ def test_a_pool_with_many_held_nodes_goes_only_when_a_person_allows_it() -> None
 )
 def test_what_others_refer_to_goes_after_them_though_a_share_makes_them_wait(referred: ObjectRef) -> None:
     """Else a buffer that may stay for an hour would lose its capacity at once."""
-    objects = [member(referred), *(member(buffer_ref(f"b{index}")) for index in range(3)), member(POOL, prune="true")]
+    objects = [member(referred), *buffers(3), member(POOL, prune="true")]
     assert names(pruned(*objects, caps=Caps(prune_share=0.4, prune_objects_at_least=1))) == ["b0", "b1"]
     assert names(pruned(*objects)) == ["b0", "b1", "b2", "web", "general"]
 
@@ -213,13 +211,8 @@ def test_a_pool_that_was_changed_in_part_is_given_back_and_never_deleted() -> No
     assert pruned(live(POOL, {"metadata": {"name": "general"}}), members=()) == Pruning()
 
 
-def test_another_headrooms_part_of_a_pool_is_left_alone() -> None:
-    theirs = live(POOL, {"metadata": {"annotations": {"headroom.dev/partial": "applyset-of-another-v1"}}})
-    assert pruned(theirs, members=()) == Pruning()
-
-
 def test_a_declared_object_that_sleeps_by_its_schedule_goes_whatever_the_share() -> None:
-    others = [member(buffer_ref(f"b{index}")) for index in range(3)]
+    others = buffers(3)
     declared = Declared(dormant={item.ref: "MetricsProducer/shop/office is at 0" for item in others})
     answer = pruned(*others, declared=declared, caps=QUARTER)
     assert [(change.action, change.reason) for change in answer.changes] == [
@@ -250,7 +243,7 @@ TWO = Caps(prune_objects_at_least=1)
 
 def passes(count: int, *, caps: Caps, every: timedelta) -> list[list[str]]:
     """What each of a row of passes deletes, of eight objects that are all gone from Git; the inventory shrinks with them."""
-    left = [member(buffer_ref(f"b{index}")) for index in range(8)]
+    left = buffers(8)
     memory: Mapping[str, Any] = {}
     found = []
     for number in range(count):
@@ -267,7 +260,7 @@ def test_passes_do_not_renew_the_share_and_the_next_hour_does() -> None:
 
 
 def test_a_pass_that_may_prune_nothing_forgets_nothing() -> None:
-    there = [member(buffer_ref(f"b{index}")) for index in range(8)]
+    there = buffers(8)
     first = pruned(*there, caps=TWO)
     blocked = pruned(*there, caps=TWO, memory=first.records, blocked=True, now=NOW + timedelta(minutes=1))
     assert blocked.records == first.records
