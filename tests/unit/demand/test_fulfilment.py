@@ -72,29 +72,98 @@ FULL = condition("Provisioning", "True", "FitsExistingCapacity")
 SHORT = condition("Provisioning", "False", "RequiresNewCapacity")
 
 
-@pytest.mark.parametrize(
-    "managers",
-    [
-        {"reviewer-bot": frozenset({"status.conditions", "status.conditions.ReviewedBy"})},
-        {"kubectl-edit": THEIRS},
-        {"karpenter": frozenset({"status.conditions.NodePoolReady", "status.podTemplateRef"})},
-        {"karpenter-reviewer": THEIRS},
-    ],
-    ids=["a bot's condition", "a person", "other fields", "another program of a like name"],
+OLDER = condition("Provisioning", "True", "FitsExistingCapacity", generation=4)
+WITHOUT_GENERATION = condition("Provisioning", "True", "Fits", generation=None)
+SERVED, TAKEN_BACK = (
+    condition("Fulfilment", "True", "ServedByAutoscaler"),
+    condition("Fulfilment", "False", "TakenBack", since=30),
 )
-def test_who_writes_other_fields_or_is_no_autoscaler_changes_nothing(managers: Mapping[str, frozenset[str]]) -> None:
-    demand, findings = ask(live(FULL, managers=managers))
-    assert (kept(demand), said(demand), findings) == (HELD_BY_HEADROOM, None, ())
+KARPENTERS: Mapping[str, frozenset[str]] = {"karpenter": THEIRS}
+BOTH: Mapping[str, frozenset[str]] = {"headroom": OURS, **KARPENTERS}
+TOLD = frozenset({"status.conditions.Fulfilment"})
+HANDING_OVER, LET_GO = ("native", True, False, 3), ("native", False, False, 3)
+SERVES, GOES_OVER = ("True", "ServedByAutoscaler"), ("False", "HandingOver")
+Kept = tuple[str, bool, bool, int]
+CASES: dict[str, tuple[tuple[Demand, tuple[Finding, ...]], Kept, tuple[str, str] | None, list[str]]] = {
+    "a bot's condition changes nothing": (
+        ask(live(FULL, managers={"bot": frozenset({"status.conditions", "status.conditions.ReviewedBy"})})),
+        HELD_BY_HEADROOM, None, []
+    ),
+    "nor does a person": (ask(live(FULL, managers={"kubectl-edit": THEIRS})), HELD_BY_HEADROOM, None, []),
+    "nor do other fields": (
+        ask(live(FULL, managers={"karpenter": frozenset({"status.conditions.NodePoolReady", "status.podTemplateRef"})})),
+        HELD_BY_HEADROOM, None, []
+    ),
+    "nor another program of a like name": (
+        ask(live(FULL, managers={"karpenter-reviewer": THEIRS})), HELD_BY_HEADROOM, None, []
+    ),
+    "one of the older kind is never left to anybody": (
+        ask(live(FULL, managers=KARPENTERS, kind="Buffer")), HELD_BY_HEADROOM, None, []
+    ),
+    "since native would leave it to nobody": (
+        ask(live(managers={}, kind="Buffer"), asked="native"), HELD_BY_HEADROOM, None, []
+    ),
+    "what headroom holds is kept while the word that it is provisioned is headroom's own": (
+        ask(live(FULL, managers={"headroom": OURS, "karpenter": frozenset({READY})})),
+        HANDING_OVER, GOES_OVER, ["status-of-another"]
+    ),
+    "or the other reports that it is not there": (
+        ask(live(SHORT, managers=BOTH)), HANDING_OVER, GOES_OVER, ["status-of-another"]
+    ),
+    "or reports on the generation before": (
+        ask(live(OLDER, managers=BOTH)), HANDING_OVER, GOES_OVER, ["status-of-another"]
+    ),
+    "until the other reports it": (ask(live(FULL, managers=BOTH)), LET_GO, SERVES, ["status-of-another"]),
+    "also without a generation, as Cluster Autoscaler": (
+        ask(live(WITHOUT_GENERATION, managers=BOTH)), LET_GO, SERVES, ["status-of-another"]
+    ),
+    "once let go it is not held again when its room is used": (
+        ask(live(SHORT, SERVED, managers={**BOTH, "headroom": OURS | TOLD})), LET_GO, SERVES, ["status-of-another"]
+    ),
+    "it is taken back when the fields have gone": (
+        ask(live(SERVED, managers={"headroom": TOLD})), HELD_BY_HEADROOM, None, []
+    ),
+    "or when it asks for placeholders, and that both serve it is said": (
+        ask(live(FULL, managers=KARPENTERS), asked="placeholder"),
+        HELD_BY_HEADROOM, ("False", "AlsoServed"), ["served-twice"]
+    ),
+    "what was taken back stays": (
+        ask(live(FULL, TAKEN_BACK, managers=KARPENTERS, written=40)), HELD_BY_HEADROOM, ("False", "TakenBack"), ["served-twice"]
+    ),
+    "while an autoscaler that writes again has not the capacity": (
+        ask(live(SHORT, TAKEN_BACK, managers=KARPENTERS, written=1)), HELD_BY_HEADROOM, ("False", "TakenBack"), ["served-twice"]
+    ),
+    "and goes again to one that has": (
+        ask(live(FULL, TAKEN_BACK, managers=KARPENTERS, written=1)), LET_GO, SERVES, ["status-of-another"]
+    ),
+    "native keeps what headroom has until somebody serves it": (
+        ask(live(FULL, managers={"headroom": OURS}), asked="native"), HANDING_OVER, GOES_OVER, []
+    ),
+    "native without anything held asks for nothing": (
+        ask(live(managers={}), asked="native"), ("native", False, False, 0), ("Unknown", "LeftToAutoscaler"), []
+    ),
+    "also by the setting": (
+        ask(live(managers={}), default=Fulfilment.NATIVE), ("native", False, False, 0), ("Unknown", "LeftToAutoscaler"), []
+    ),
+    "before which the annotation goes": (
+        ask(live(managers={}), asked="placeholder", default=Fulfilment.NATIVE), HELD_BY_HEADROOM, None, []
+    ),
+}  # fmt: skip
 
 
-def test_a_buffer_of_the_older_kind_is_never_left_to_anybody() -> None:
-    demand, findings = ask(live(FULL, managers={"karpenter": THEIRS}, kind="Buffer"))
-    assert (kept(demand), findings) == (HELD_BY_HEADROOM, ())
+@pytest.mark.parametrize(("answer", "by", "says", "codes"), CASES.values(), ids=CASES)
+def test_who_keeps_a_buffer(
+    answer: tuple[Demand, tuple[Finding, ...]], by: Kept, says: tuple[str, str] | None, codes: list[str]
+) -> None:
+    demand, findings = answer
+    assert (kept(demand), said(demand), [item.code for item in findings]) == (by, says, codes)
 
 
-def test_native_on_a_buffer_of_the_older_kind_would_leave_it_to_nobody() -> None:
-    demand, _ = ask(live(managers={}, kind="Buffer"), asked="native")
-    assert (kept(demand), said(demand)) == (HELD_BY_HEADROOM, None)
+def test_native_shows_the_autoscalers_own_conditions() -> None:
+    item = live(condition("ReadyForProvisioning", "True", "Resolved"), FULL, managers=KARPENTERS)
+    demand, findings = ask(item, asked="native")
+    assert [each.type for each in demand.conditions] == ["Fulfilment"], "without a typed status there is none to show"
+    assert findings == ()
 
 
 @pytest.mark.parametrize("manager", ["karpenter", "cluster-autoscaler", "gke-cluster-autoscaler"])
@@ -106,43 +175,9 @@ def test_headroom_stands_down_for_a_known_autoscaler(manager: str, field: str) -
     assert finding.code == "status-of-another"
 
 
-def test_what_headroom_holds_is_kept_until_the_other_reports_it() -> None:
-    both = {"headroom": OURS, "karpenter": frozenset({READY})}
-    demand, _ = ask(live(FULL, managers=both))
-    assert kept(demand) == ("native", True, False, 3), "the word that it is provisioned is headroom's own"
-    assert said(demand) == ("False", "HandingOver")
-    both = {"headroom": OURS, "karpenter": THEIRS}
-    assert kept(ask(live(SHORT, managers=both))[0])[1], "it reports, but not that the capacity is there"
-    old = condition("Provisioning", "True", "FitsExistingCapacity", generation=4)
-    assert kept(ask(live(old, managers=both))[0])[1], "it reports on the generation before"
-    assert not kept(ask(live(FULL, managers=both))[0])[1]
-    unsaid = condition("Provisioning", "True", "Fits", generation=None)
-    assert not kept(ask(live(unsaid, managers=both))[0])[1], "Cluster Autoscaler says no generation"
-
-
-def test_once_let_go_it_is_not_held_again_when_its_room_is_used() -> None:
-    told = condition("Fulfilment", "True", "ServedByAutoscaler")
-    both = {"headroom": OURS | {"status.conditions.Fulfilment"}, "karpenter": THEIRS}
-    demand, _ = ask(live(SHORT, told, managers=both))
-    assert (kept(demand)[1], said(demand)) == (False, ("True", "ServedByAutoscaler"))
-
-
 def test_what_the_autoscaler_keeps_has_the_size_that_it_says() -> None:
-    demand, _ = ask(live(FULL, managers={"karpenter": THEIRS}, replicas=7))
+    demand, _ = ask(live(FULL, managers=KARPENTERS, replicas=7))
     assert (demand.desired, kept(demand)[3]) == (7, 7)
-
-
-def test_it_is_taken_back_when_the_fields_have_gone() -> None:
-    told = condition("Fulfilment", "True", "ServedByAutoscaler")
-    demand, findings = ask(live(told, managers={"headroom": frozenset({"status.conditions.Fulfilment"})}))
-    assert (kept(demand), said(demand), findings) == (HELD_BY_HEADROOM, None, ())
-
-
-def test_it_is_taken_back_when_it_asks_for_placeholders_and_that_both_serve_it_is_said() -> None:
-    demand, (finding,) = ask(live(FULL, managers={"karpenter": THEIRS}), asked="placeholder")
-    assert kept(demand) == HELD_BY_HEADROOM
-    assert said(demand) == ("False", "AlsoServed")
-    assert (finding.code, "Karpenter" in finding.message) == ("served-twice", True)
 
 
 @pytest.mark.parametrize(
@@ -154,42 +189,8 @@ def test_it_is_taken_back_from_a_silent_autoscaler_when_the_capacity_is_missing(
     written: float, missing_since: float, *, taken_back: bool
 ) -> None:
     told = condition("Fulfilment", "False", "CapacityMissing", since=missing_since)
-    demand, _ = ask(live(FULL, told, managers={"karpenter": THEIRS}, written=written))
+    demand, _ = ask(live(FULL, told, managers=KARPENTERS, written=written))
     assert kept(demand) == (HELD_BY_HEADROOM if taken_back else ("native", False, False, 3))
     assert demand.silent is (written > 10 and not taken_back)
-    native, _ = ask(live(FULL, told, managers={"karpenter": THEIRS}, written=written), asked="native")
+    native, _ = ask(live(FULL, told, managers=KARPENTERS, written=written), asked="native")
     assert native.fulfilment == "native", "who asked for it is taken at the word"
-
-
-def test_what_was_taken_back_goes_again_to_an_autoscaler_that_has_come_back() -> None:
-    told = condition("Fulfilment", "False", "TakenBack", since=30)
-    assert said(ask(live(FULL, told, managers={"karpenter": THEIRS}, written=40))[0]) == ("False", "TakenBack")
-    assert said(ask(live(SHORT, told, managers={"karpenter": THEIRS}, written=1))[0]) == ("False", "TakenBack")
-    assert said(ask(live(FULL, told, managers={"karpenter": THEIRS}, written=1))[0]) == ("True", "ServedByAutoscaler")
-
-
-def test_native_keeps_what_headroom_has_until_somebody_serves_it() -> None:
-    demand, findings = ask(live(FULL, managers={"headroom": OURS}), asked="native")
-    assert kept(demand) == ("native", True, False, 3)
-    assert said(demand) == ("False", "HandingOver")
-    assert findings == ()
-
-
-def test_native_without_anything_held_asks_for_nothing() -> None:
-    demand, _ = ask(live(managers={}), asked="native")
-    assert (kept(demand), said(demand)) == (("native", False, False, 0), ("Unknown", "LeftToAutoscaler"))
-    by_setting, _ = ask(live(managers={}), default=Fulfilment.NATIVE)
-    assert by_setting == demand
-
-
-def test_the_annotation_goes_before_the_setting() -> None:
-    demand, _ = ask(live(managers={}), asked="placeholder", default=Fulfilment.NATIVE)
-    assert kept(demand) == HELD_BY_HEADROOM
-
-
-def test_native_shows_the_autoscalers_own_conditions() -> None:
-    theirs = condition("ReadyForProvisioning", "True", "Resolved")
-    item = live(theirs, FULL, managers={"karpenter": THEIRS})
-    demand, findings = ask(item, asked="native")
-    assert [each.type for each in demand.conditions] == ["Fulfilment"], "without a typed status there is none to show"
-    assert findings == ()

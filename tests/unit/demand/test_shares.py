@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION
 from reconciler.model.pods import Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.remembered import Inventory, PassCache
+from reconciler.model.remembered import Inventory
 from reconciler.model.view import ClusterView
 from reconciler.plan.buffers.records import share_edges, share_records
 from tests.builders import buffer, node, node_pool, pod, shape
@@ -296,25 +296,3 @@ def test_what_cannot_be_read_is_dropped(entry: object) -> None:
     life = Life()
     life.memory = {"shares": {"shop/spare": entry}}
     assert life.size(0, 20) == 2
-
-
-class Counted(tuple[Pod, ...]):
-    """Pods that count how often they are looked through."""
-
-    __slots__ = ()
-
-    looks = 0
-
-    def __iter__(self) -> Iterator[Pod]:
-        type(self).looks += 1
-        return super().__iter__()
-
-
-def looks(*buffers: Buffer, passes: int = 1, memory: PassCache | None = None) -> int:
-    pods = Counted(running(10))
-    Counted.looks = 0
-    now = replace(view(()), pods=pods)
-    for _ in range(passes):
-        declared = Declared(buffers=buffers, workloads=(small(),))
-        buffer_demands(declared, now, dialect=Dialect.KARPENTER, now=NOON, cache=memory)
-    return Counted.looks
