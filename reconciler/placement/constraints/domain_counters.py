@@ -163,24 +163,6 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleStanding:
-    """How things stand under a rule that keeps chunks off a bin, or off all nodes that could be made. Counts are in words.
-
-    whom: the pods that count. there: by domain with any of them, how many. lacks_label: whether the bin has no domain.
-    here: how many in the bin's domain. domains: how many the rule looks at. seen: the counts of those.
-    of_others: whether the pods that count bring the rule, rather than the chunks.
-    """
-
-    whom: str
-    there: str
-    lacks_label: bool
-    here: str
-    domains: int
-    seen: str
-    of_others: bool
-
-
-@dataclass(frozen=True, slots=True)
 class TopologyRule(ABC):
     """A rule between pods: which counter decides, and how. What each kind of rule is, is said in its plugin's file.
 
@@ -224,7 +206,3 @@ class TopologyRule(ABC):
     def allowed(self, counted: int, bound: int) -> int:
         """How many more pods may come to a domain where so many count."""
         return allowed(self.code, bound, counted)
-
-    @abstractmethod
-    def words(self, standing: RuleStanding) -> str:
-        """Why the rule keeps pods off."""

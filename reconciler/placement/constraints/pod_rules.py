@@ -36,7 +36,6 @@ from reconciler.placement.constraints.domain_counters import (
     EACH_NODE,
     Counted,
     Inclusion,
-    RuleStanding,
     Selection,
     TopologyRule,
     with_label_keys,
@@ -76,21 +75,6 @@ class SpreadRule(TopologyRule):
 
     def bound(self, least: int) -> int:
         return self.max_skew + least
-
-    def words(self, standing: RuleStanding) -> str:
-        return f"spread over {self.key} (maxSkew {self.max_skew}{self._because(standing)})"
-
-    def _because(self, standing: RuleStanding) -> str:
-        """`; minDomains 5, 3 zones are there`, or the counts of domains, the lowest first."""
-        if standing.lacks_label:
-            return "; it lacks that label"
-        noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(self.key, "domain")
-        there = standing.domains
-        if self.has_enough(there):
-            return f"; {standing.seen}" if standing.seen else ""
-        if self.min_domains == 1:  # as if nothing were written
-            return f"; no {noun} is there" if self.key in {ZONE_LABEL, HOSTNAME_LABEL} else "; no node has that label"
-        return f"; minDomains {self.min_domains}, {there} {noun}{' is' if there == 1 else 's are'} there"
 
 
 def spread_of(rules: Iterable[TopologyRule]) -> tuple[SpreadRule, ...]:
@@ -246,10 +230,6 @@ class AntiAffinityRule(TopologyRule):
     def code(self) -> int:
         return ANTI_AFFINITY_ITSELF if self.counts_itself else ANTI_AFFINITY_OTHERS
 
-    def words(self, standing: RuleStanding) -> str:
-        link = "of pods that keep off" if standing.of_others else "to"
-        return f"anti-affinity by {self.key} {link} {standing.whom}{f': {standing.here}' if standing.here else ''}"
-
 
 class AffinityRule(TopologyRule):
     """A counted pod must be in the domain. Where the terms select the shape too, the first such pod may go anywhere (the self-affinity
@@ -264,10 +244,6 @@ class AffinityRule(TopologyRule):
     @property
     def uses_up(self) -> bool:
         return False
-
-    def words(self, standing: RuleStanding) -> str:
-        there = f"there are {standing.there}" if standing.there else "there are none"
-        return f"affinity by {self.key} to {standing.whom}, of which {there}"
 
 
 def affinity_of(rules: Iterable[TopologyRule]) -> tuple[AffinityRule, ...]:

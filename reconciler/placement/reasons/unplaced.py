@@ -16,13 +16,14 @@ import numpy as np
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.placement import Cause, Unplaced, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.provisioning_requests import ATOMIC_CLASS, RequestKind
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.batches import Batch, terms_of
-from reconciler.placement.constraints.domain_counters import Counter, Domain, RuleStanding, TopologyRule
+from reconciler.placement.constraints.domain_counters import Counter, Domain, TopologyRule
+from reconciler.placement.constraints.pod_rules import AffinityRule, SpreadRule
 from reconciler.placement.engine.domains import combinations_of
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
@@ -227,7 +228,7 @@ def topology_words(state: State, batch: Batch, number: int | None) -> str:
         if all(_keeps_off(state, batch, rule, domain) for domain in domains):
             out.append(rule)
     found = _once(state, out or list(rules))
-    words = (rule.words(_standing(state, rule, number)) for rule in found)
+    words = (_rule_words(state, rule, number) for rule in found)
     return "ruled out by " + ", and by ".join(sorted(set(words)))
 
 
@@ -254,21 +255,32 @@ def _keeps_off(state: State, batch: Batch, rule: TopologyRule, domain: Domain | 
     return not rule.allowed(state.topology.counters[rule.counter].count(domain), state.bound_of(rule))
 
 
-def _standing(state: State, rule: TopologyRule, number: int | None) -> RuleStanding:
+def _rule_words(state: State, rule: TopologyRule, number: int | None) -> str:
+    """Why one rule keeps chunks off a bin, or with number None off all nodes that could be made."""
     counter = state.topology.counters[rule.counter]
-    counted = counter.counted
-    domains = _domains(state, rule) if rule.by_minimum else set()
-    there = _counts(state, counter, _taken(counter))
+    counted, taken = counter.counted, _taken(counter)
+    whom = listed(sorted({selector_words(item) for part in counted.selections for item in part.selectors}))
     domain = None if number is None else state.decided(number, rule.key)
-    return RuleStanding(
-        whom=listed(sorted({selector_words(item) for part in counted.selections for item in part.selectors})),
-        there=there,
-        lacks_label=number is not None and domain is None,
-        here=there if number is None else "" if domain is None else _counts(state, counter, [domain]),
-        domains=len(domains),
-        seen=_counts(state, counter, domains, also=number),
-        of_others=counted.owners,
-    )
+    if isinstance(rule, SpreadRule):
+        because = "it lacks that label" if number is not None and domain is None else _because(state, rule, number)
+        return f"spread over {rule.key} (maxSkew {rule.max_skew}{f'; {because}' if because else ''})"
+    if isinstance(rule, AffinityRule):
+        return f"affinity by {rule.key} to {whom}, of which there are {_counts(state, counter, taken) or 'none'}"
+    here = _counts(state, counter, taken if number is None else [] if domain is None else [domain])
+    link = "of pods that keep off" if counted.owners else "to"
+    return f"anti-affinity by {rule.key} {link} {whom}{f': {here}' if here else ''}"
+
+
+def _because(state: State, rule: SpreadRule, number: int | None) -> str:
+    """`minDomains 5, 3 zones are there`, or the counts of domains, the lowest first."""
+    domains = _domains(state, rule)
+    if rule.has_enough(len(domains)):
+        return _counts(state, state.topology.counters[rule.counter], domains, also=number)
+    noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key)
+    if rule.min_domains == 1:  # as if nothing were written
+        return f"no {noun} is there" if noun else "no node has that label"
+    there = f"{len(domains)} {noun or 'domain'}{' is' if len(domains) == 1 else 's are'} there"
+    return f"minDomains {rule.min_domains}, {there}"
 
 
 def _domains(state: State, rule: TopologyRule) -> set[Domain]:
