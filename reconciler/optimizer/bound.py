@@ -45,9 +45,8 @@ _MOST_BRANCHES = 400
 
 def lower_bound(relaxation: Relaxation, budget: WorkBudget) -> float | None:
     """USD an hour that no valid placement goes below. None when the solver found no optimum."""
-    columns = ColumnGeneration(relaxation.rows, relaxation.nodes, relaxation.packing, budget)
-    solved = columns.solve_exactly(relaxation.packing.counts, rounds=_FIRST_ROUNDS, closed=_CLOSED)
-    bounds = [bound for _, bound in solved]
+    columns = ColumnGeneration(relaxation.packing, relaxation.nodes, budget, rows=relaxation.rows)
+    bounds = [bound for _, bound in columns.solve_exactly(rounds=_FIRST_ROUNDS, closed=_CLOSED)]
     if bounds and len(relaxation.nodes) <= FEW_NODES:
         bounds.append(_bound_of_whole_nodes(relaxation, budget))
     return max(bounds, default=None)
@@ -106,8 +105,7 @@ def relaxation_of(state: State) -> Relaxation:
     batches, spread = list(placed), spread_rows(state, placed, entries)
     free, fits = _existing(state, batches, 0 if keeps_minimum else _running(state, entries))
     purchases, rules = _purchases(state, batches), NodeRules.of(state, batches, spread=False)
-    kinds = rules.alike(purchases, [spread.weights.get(batch) for batch in batches], fits.tolist())
-    firsts = np.unique(kinds, return_index=True)[1].tolist()
+    kinds, firsts = rules.alike(purchases, [spread.weights.get(batch) for batch in batches], fits.tolist())
     items = [(first, place) for first in firsts for place in spread.places(batches[first])]
     owners = [first for first, _ in items]
     counts = np.bincount(kinds, weights=list(placed.values())).astype(np.int64)

@@ -11,7 +11,7 @@ most. Its answer is sure, so that a bound can rest on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
@@ -98,7 +98,6 @@ class Pricing:
         bin_types = packing.bin_types
         self._packing = packing
         self._bin_types = bin_types
-        self._most = packing.most_per_node
         self._rest = np.zeros(len(bin_types), dtype=np.int64)
         self._wait = np.zeros(len(bin_types), dtype=np.int64)
         requests = packing.rules.sizes[:, : bin_types.capacity.shape[1]]
@@ -155,9 +154,9 @@ class Pricing:
         burden = self._burden[np.ix_(bins, np.arange(orders), chosen)].reshape(-1, len(chosen))
         order = np.argsort(-dual_prices[chosen] / np.maximum(burden, 1e-12), axis=1, kind="stable")
         admitted = np.ones(order.shape, dtype=np.bool_)
-        most = np.minimum(self._most[chosen], left[chosen])
         capacity = np.repeat(self._packing.room[bins], orders, axis=0)
         conflicts = self._packing.rules.conflicts[np.ix_(chosen, chosen)]
+        most = np.where(conflicts.diagonal(), 1, left[chosen])
         filled = greedy_fill()(order, admitted, self._packing.rules.sizes[chosen], capacity, most, conflicts)
         return filled.reshape(len(bins), orders, len(chosen))
 
@@ -242,10 +241,16 @@ class Rows:
     most: Floats
 
     @classmethod
-    def of_counts(cls, counts: Amounts, pools: int) -> Rows:
-        """Rows for `counts[i]` chunks of item type i, on nodes of `pools` NodePools."""
-        nothing = np.zeros((pools, len(counts)))
-        return cls(counts.astype(np.float64), np.eye(len(counts)), nothing, nothing[:0], np.zeros(0))
+    def of_chunks(cls, packing: Packing) -> Rows:
+        """A row for the chunks of each item type."""
+        items, pools = len(packing.counts), int(packing.bin_types.pools.max(initial=-1)) + 1
+        return cls(
+            packing.counts.astype(np.float64),
+            np.eye(items),
+            np.zeros((pools, items)),
+            np.zeros((0, items)),
+            np.zeros(0),
+        )
 
 
 def held_by(patterns: Sequence[Pattern], item_types: int) -> Amounts:
@@ -270,21 +275,24 @@ _ROUNDS = 3
 
 
 class ColumnGeneration:
-    """How many nodes of each pattern, fractions allowed, hold all chunks at the least price; and the pricing that finds more patterns."""
+    """How many nodes of each pattern, fractions allowed, hold all chunks at the least price; and the pricing that finds more patterns.
+
+    left: by item type, how many chunks are to be placed."""
 
     def __init__(
         self,
-        rows: Rows,
-        patterns: Iterable[Pattern],
         packing: Packing,
+        patterns: Iterable[Pattern],
         budget: WorkBudget,
+        *,
+        rows: Rows | None = None,
         pricing: Pricing | None = None,
     ) -> None:
-        self.packing = packing
+        self.packing, self.left = packing, packing.counts
         self.budget = budget
         self.patterns: list[Pattern] = []
         self._known: set[Pattern] = set()
-        self._rows = rows
+        self._rows = rows = rows or Rows.of_chunks(packing)
         self._pricing = pricing or Pricing(packing)
         self._program = LinearProgram(rows.least)
         self._program.add(np.zeros(len(rows.free)), rows.free, rows.most)
@@ -302,12 +310,12 @@ class ColumnGeneration:
 
     def only(self, patterns: Sequence[Pattern], counts: Amounts) -> ColumnGeneration:
         """The same for a part of the chunks, with these patterns to begin with."""
-        rows = Rows.of_counts(counts, self.packing.pools)
-        return ColumnGeneration(rows, patterns, self.packing, self.budget, self._pricing)
+        return ColumnGeneration(replace(self.packing, counts=counts), patterns, self.budget, pricing=self._pricing)
 
-    def require(self, counts: Amounts) -> None:
-        """From here on, `counts[i]` chunks of item type i are to be placed."""
-        self._program.require(counts.astype(np.float64))
+    def require(self, left: Amounts) -> None:
+        """From here on, `left[i]` chunks of item type i are to be placed."""
+        self.left = left
+        self._program.require(left.astype(np.float64))
 
     def _mixed(self) -> MasterSolution | None:
         """The best mix of the patterns that are known; None when no optimum was found within the budget."""
@@ -317,11 +325,8 @@ class ColumnGeneration:
         amounts, duals = program.amounts[len(self._rows.free) :], program.dual_prices
         return MasterSolution(program.least_cost, amounts, self._rows.of_items @ duals, -self._rows.of_pools @ duals)
 
-    def solve(self, counts: Amounts, *, rounds: int) -> MasterSolution | None:
-        """Adds columns until pricing finds none, or rounds or budget are used up. None when nothing was solved at all.
-
-        counts: chunks by item type.
-        """
+    def solve(self, *, rounds: int) -> MasterSolution | None:
+        """Adds columns until pricing finds none, or rounds or budget are used up. None when nothing was solved at all."""
         found: MasterSolution | None = None
         prices: list[float] = []
         while True:
@@ -333,11 +338,11 @@ class ColumnGeneration:
             stalled = len(prices) > _PATIENCE and prices[-_PATIENCE - 1] - prices[-1] < _PROGRESS * prices[-1]
             if len(prices) > rounds or stalled or self.budget.exhausted:
                 return found
-            if not self._add(self._pricing.columns(solution, counts, self.budget)):
+            if not self._add(self._pricing.columns(solution, self.left, self.budget)):
                 return found
 
     def solve_exactly(
-        self, counts: Amounts, *, rounds: int, exact: int = _EXACT_ROUNDS, closed: float = 0.0
+        self, *, rounds: int, exact: int = _EXACT_ROUNDS, closed: float = 0.0
     ) -> Iterator[tuple[MasterSolution, float]]:
         """The same with exact pricing when greedy pricing is done, round by round, with a bound in USD an hour that each proves.
 
@@ -346,7 +351,7 @@ class ColumnGeneration:
         is within `closed` of the price.
         """
         knapsacks, branches = Knapsacks(self.packing), _FEWEST_BRANCHES
-        solution = self.solve(counts, rounds=rounds)
+        solution = self.solve(rounds=rounds)
         for _ in range(exact):
             if solution is None or self.budget.exhausted:
                 return
@@ -355,7 +360,7 @@ class ColumnGeneration:
             if ratio <= 1 + closed:
                 return
             if self._add(patterns):
-                solution = self.solve(counts, rounds=_ROUNDS)
+                solution = self.solve(rounds=_ROUNDS)
             elif ratio > 1 + _CLOSED and branches < _MOST_BRANCHES:
                 branches *= 4
             else:

@@ -41,13 +41,14 @@ class NodeRules:
         """The rules of these batches, in this order."""
         return replace(self, sizes=self.sizes[batches], conflicts=self.conflicts[np.ix_(batches, batches)])
 
-    def alike(self, purchases: Iterable[Purchase], *told: Sequence[object]) -> Amounts:
-        """The same number for batches that nothing tells apart: these rules, what they may be bought as, what is told of each. Numbers are
-        in order of the first of each."""
+    def alike(self, purchases: Iterable[Purchase], *told: Sequence[object]) -> tuple[Amounts, list[int]]:
+        """The same number for batches that nothing tells apart: these rules, what they may be bought as, what is told of each. And the
+        first batch of each number, in order."""
         rows = ([row.tobytes() for row in rows] for rows in (purchases, self.sizes, self.conflicts))
         known: dict[tuple[object, ...], int] = {}
         keys = zip(*rows, *told, strict=True)
-        return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+        numbers = np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+        return numbers, np.unique(numbers, return_index=True)[1].tolist()
 
 
 def _conflicts(state: State, batches: Sequence[Batch]) -> Mask:
@@ -162,11 +163,6 @@ class Packing:
     bin_types: BinTypes
     rules: NodeRules
 
-    @property
-    def pools(self) -> int:
-        """How many NodePools there may be."""
-        return int(self.bin_types.pools.max(initial=-1)) + 1
-
     @cached_property
     def room(self) -> Amounts:
         """Bin types × resources and limits: what a node has of them."""
@@ -174,17 +170,9 @@ class Packing:
         return np.concatenate([self.bin_types.capacity, limits], axis=1)
 
     @cached_property
-    def most_per_node(self) -> Amounts:
-        """By item type, as far as rules go."""
-        limits = self.rules.limits
-        counted = self.rules.sizes[:, self.bin_types.capacity.shape[1] :] > 0
-        most = np.where(counted, limits, PLENTY).min(axis=1, initial=PLENTY)
-        return np.asarray(np.where(self.rules.conflicts.diagonal(), 1, most), dtype=np.int64)
-
-    @cached_property
     def most_alone(self) -> Amounts:
         """Bin types × item types: how many of these a node takes that has nothing else."""
-        most = np.minimum(self.most_per_node, self.counts)
+        most = np.where(self.rules.conflicts.diagonal(), np.minimum(self.counts, 1), self.counts)
         fits = np.array([times(self.room, size) for size in self.rules.sizes], dtype=np.int64)
         return np.where(self.bin_types.admits, np.minimum(most, fits.T.reshape(self.bin_types.admits.shape)), 0)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from reconciler.model.placement import Placement
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.columns import ColumnGeneration, MasterSolution, Rows, held_by
+from reconciler.optimizer.columns import ColumnGeneration, MasterSolution, held_by
 from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem, reassign
 from reconciler.optimizer.solver import MOST_FOR_BOUND, WorkBudget
@@ -112,12 +112,12 @@ def cost(patterns: Sequence[Pattern]) -> tuple[int, int]:
     return round(sum(pattern.price for pattern in patterns) * 1e9), len(patterns)
 
 
-def rounded(columns: ColumnGeneration, solution: MasterSolution, counts: Amounts) -> list[Pattern] | None:
+def rounded(columns: ColumnGeneration, solution: MasterSolution) -> list[Pattern] | None:
     """A pattern for each node; together they hold each chunk once. None when the budget was over before.
 
-    solution: the master's for all chunks. counts: chunks by item type.
+    solution: the master's for all chunks.
     """
-    patterns, left = columns.patterns, counts.copy()
+    patterns, left = columns.patterns, columns.left.copy()
     chosen: list[Pattern] = []
     while True:
         taken = len(chosen)
@@ -131,7 +131,7 @@ def rounded(columns: ColumnGeneration, solution: MasterSolution, counts: Amounts
         if not left.any():
             return chosen
         columns.require(left)
-        again = columns.solve(left, rounds=_ROUNDS)
+        again = columns.solve(rounds=_ROUNDS)
         if again is None or columns.budget.exhausted:
             return None
         solution = again
@@ -149,10 +149,10 @@ def improved(columns: ColumnGeneration, solution: MasterSolution, nodes: Sequenc
         few, counts = [best[number] for number in numbers], amounts[numbers].sum(axis=0)
         fitting = np.flatnonzero((held <= counts).all(axis=1)).tolist()
         part = columns.only([*few, *[known[number] for number in fitting]], counts)
-        again = part.solve(counts, rounds=2 * _ROUNDS)
+        again = part.solve(rounds=2 * _ROUNDS)
         if again is None or part.budget.exhausted:
             break
-        found = rounded(part, again, counts) if round(again.price * 1e9) < cost(few)[0] else None
+        found = rounded(part, again) if round(again.price * 1e9) < cost(few)[0] else None
         if found is not None and cost(found) < cost(few):
             best = [pattern for number, pattern in enumerate(best) if number not in set(numbers)] + found
     return best
@@ -219,14 +219,13 @@ def _packed(state: State, budget: WorkBudget) -> str:
 def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]:
     """Those that were found, the cheapest first. Each has a pattern for each node, and together these hold each chunk once."""
     packing = problem.packing
-    columns = ColumnGeneration(Rows.of_counts(packing.counts, packing.pools), problem.nodes, packing, budget)
+    columns = ColumnGeneration(packing, problem.nodes, budget)
     exact = _EXACT_ROUNDS if len(packing.counts) > _FEW_ITEM_TYPES else _MOST_EXACT_ROUNDS
-    exactly = columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS, exact=exact if packing.shares_say_all else 0)
-    list(exactly)
-    solution = columns.solve(packing.counts, rounds=0)
+    list(columns.solve_exactly(rounds=_FIRST_ROUNDS, exact=exact if packing.shares_say_all else 0))
+    solution = columns.solve(rounds=0)
     if solution is None:
         return []
-    first = rounded(columns, solution, packing.counts) or list(problem.nodes)
+    first = rounded(columns, solution) or list(problem.nodes)
     # From these even where the fast placement costs less: the columns that they are made of leave more to gain.
     better = improved(columns, solution, first)
     return [better, first]

@@ -19,7 +19,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import is_reservation
 from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
-from reconciler.placement.requirements import ANYWHERE, Mask, Requirements, Values, one_of
+from reconciler.placement.requirements import ANYWHERE, Mask, Requirements, one_of
 
 
 class Shape(NamedTuple):
@@ -48,19 +48,14 @@ def packing_problem(state: State) -> PackingProblem:
     for entry in state.entries():
         if entry.bin >= state.base:
             by_node[entry.bin - state.base].append(entry)
-    places: _Places = {(): ANYWHERE}
-    held = {
-        index: found
-        for index, entries in enumerate(by_node)
-        if (found := _shapes_on(state, index, entries, places)) is not None
-    }
+    shapes = ((index, _shapes_on(state, index, entries)) for index, entries in enumerate(by_node))
+    held = {index: found for index, found in shapes if found is not None}
     every = list(dict.fromkeys(shape for found in held.values() for shape, _ in found))
     pools = np.repeat(np.arange(len(state.offers)), [len(item.rows) for item in state.offers])
     purchases = [shape.compatibility.bought_as & (pools == shape.pool) for shape in every]
     rules = NodeRules.of(state, [shape.batch for shape in every], spread=True)
     rules = replace(rules, conflicts=rules.conflicts | _ask_for_other_labels(state, every))
-    numbers = rules.alike(purchases)
-    firsts = np.unique(numbers, return_index=True)[1].tolist()
+    numbers, firsts = rules.alike(purchases)
     item_of = dict(zip(every, numbers.tolist(), strict=True))
     of_items: list[list[tuple[Shape, int]]] = [[] for _ in firsts]
     nodes = []
@@ -79,24 +74,18 @@ def packing_problem(state: State) -> PackingProblem:
     return PackingProblem(packing, tuple(nodes), kept, tuple(map(tuple, of_items)))
 
 
-_Places = dict[tuple[tuple[str, Values], ...], Requirements]
-"""The same object for the same place, since compatibilities are kept by identity."""
-
-
-def _shapes_on(
-    state: State, index: int, entries: Sequence[JournalEntry], places: _Places
-) -> list[tuple[Shape, int]] | None:
+def _shapes_on(state: State, index: int, entries: Sequence[JournalEntry]) -> list[tuple[Shape, int]] | None:
     """What a planned node holds; None where it is to be kept as it is."""
     template = state.planned.of(index)
     if template.own_taint is not None or is_reservation(template.offers):
         return None
-    shapes = [shape for entry in entries if (shape := _shape(state, index, entry, places)) is not None]
+    shapes = [shape for entry in entries if (shape := _shape(state, index, entry)) is not None]
     if len(shapes) < len(entries):
         return None
     return [(shape, entry.count) for shape, entry in zip(shapes, entries, strict=True)]
 
 
-def _shape(state: State, index: int, entry: JournalEntry, places: _Places) -> Shape | None:
+def _shape(state: State, index: int, entry: JournalEntry) -> Shape | None:
     """By the first of its relaxation steps that the node was made for, in the domains in which it counts there."""
     batch, template = entry.batch, state.planned.of(index)
     constraints = state.constraints(batch)
@@ -106,7 +95,7 @@ def _shape(state: State, index: int, entry: JournalEntry, places: _Places) -> Sh
     place = tuple((key, one_of(value)) for key, value in sorted(decided.items()) if value is not None)
     if len(place) < len(decided):
         return None
-    here = places.setdefault(place, Requirements(place))
+    here = Requirements(place)
     for step in batch.needs.relaxations:
         compatibility = state.compatibilities.get(batch.needs, step, here)
         if int(compatibility.joined()[template.number]) >= 0:

@@ -17,7 +17,7 @@ from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.columns import ColumnGeneration, MasterSolution, Rows
+from reconciler.optimizer.columns import ColumnGeneration, MasterSolution
 from reconciler.optimizer.packing import BinTypes, NodeRules, Packing, Pattern
 from reconciler.optimizer.place_in_mode import improved, rounded
 from reconciler.optimizer.solver import WorkBudget
@@ -46,10 +46,8 @@ def packing(chunks: int) -> Packing:
 
 
 def solved(chunks: int, *known: Pattern) -> tuple[ColumnGeneration, MasterSolution]:
-    problem = packing(chunks)
-    rows = Rows.of_counts(problem.counts, problem.pools)
-    columns = ColumnGeneration(rows, known, problem, WorkBudget(lambda: math.inf))
-    solution = columns.solve(problem.counts, rounds=10)
+    columns = ColumnGeneration(packing(chunks), known, WorkBudget(lambda: math.inf))
+    solution = columns.solve(rounds=10)
     assert solution is not None
     return columns, solution
 
@@ -64,7 +62,7 @@ def test_what_is_left_for_a_node_gets_the_cheapest_that_holds_it() -> None:
     """By the linear program the eleventh chunk costs a tenth of a large node, so that a small one saves nothing."""
     columns, solution = solved(11, Pattern(((0, 10),), LARGE, 0))
 
-    assert nodes(rounded(columns, solution, np.array([11]))) == [(LARGE, 10), (SMALL, 1)]
+    assert nodes(rounded(columns, solution)) == [(LARGE, 10), (SMALL, 1)]
 
 
 def test_nodes_that_cost_more_than_they_need_are_packed_anew() -> None:
