@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.nodes import HOSTNAME_LABEL, Node
 from reconciler.model.placement import Binding
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import HostPort, PodShape
 from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.pod_orders import order_violations, rehearsal_violations
@@ -111,6 +111,21 @@ def test_the_checker_objects_where_the_model_takes_pods_for_other_than_they_are(
         "reconciler.placement.surge.rehearsal.PodKind", lambda found, **others: PodKind(changed(found), **others)
     ):
         assert any(words in item for seed in range(12) for item in doubts(seed))
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "words"),
+    [
+        (node(unschedulable=True), shape(), "node-1: is cordoned"),
+        (node(), shape(host_ports=(HostPort(80),)), "node-1: host ports [80] clash"),
+    ],
+)
+def test_the_checker_objects_to_pods_on_a_closed_node_and_to_a_port_that_is_taken(
+    there: Node, wanted: PodShape, words: str
+) -> None:
+    ref = buffer_ref("web")
+    problem = Problem(ClusterView(nodes=(there,)), demands=(Demand(ref, (ChunkGroup(wanted, 2),), 2),))
+    assert set(order_violations(problem, [there], [], [Binding(ref, 0, there.name)] * 2)) == {words}
 
 
 def test_the_checker_objects_to_waits_that_nobody_is_told_of_and_to_pods_that_are_left_out() -> None:

@@ -280,66 +280,41 @@ def _may_count(node: CheckedNode, shape: PodShape, constraint: TopologySpread, d
     return constraint.node_affinity_policy != "Honor" or may_accept(decided, shape)
 
 
-_Standing = tuple[bool, bool]
-"""Whether it is a chunk, and whether it is KeepMinimum."""
-
-
 def inter_pod_violations(occupancy: Occupancy, namespaces: Namespaces) -> Iterable[str]:
-    domains: dict[str, _Domains] = {}
     for shape, number in occupancy.classes.items():
         placed = occupancy.of_class[number]
         if shape.pod_affinity and any(item.occupant.is_chunk for item in placed):
             yield from _affinity(occupancy, shape, number, namespaces)
         for term in shape.pod_anti_affinity:
-            if term.topology_key not in domains:
-                domains[term.topology_key] = _Domains(occupancy, term.topology_key)
-            selected = occupancy.selected(term, shape, namespaces)
-            if selected:
-                yield from _anti_affinity(occupancy, domains[term.topology_key], placed, term, selected)
-
-
-class _Domains:
-    """By domain of a topology key, how many pods and chunks of each label set and standing are there."""
-
-    def __init__(self, occupancy: Occupancy, key: str) -> None:
-        self.of_node = occupancy.domains(key)
-        self._counts: dict[str, dict[int, dict[_Standing, int]]] = {}
-        for item in occupancy.all:
-            domain = self.of_node[item.node]
-            if domain is not None:
-                counts = self._counts.setdefault(domain, {}).setdefault(item.labelled, {})
-                standing = _standing(item.occupant)
-                counts[standing] = counts.get(standing, 0) + item.occupant.count
-
-    def others(self, owner: Placed, domain: str, selected: frozenset[int]) -> Iterable[tuple[_Standing, int]]:
-        """How many besides the owner are, or may be, in its domain. An undecided domain may be any."""
-        for where in self._counts if domain == UNDECIDED else (domain, UNDECIDED):
-            there = self._counts.get(where, {})
-            for number in selected if len(selected) < len(there) else selected & there.keys():
-                for standing, count in there.get(number, {}).items():
-                    itself = (where, number, standing) == (domain, owner.labelled, _standing(owner.occupant))
-                    yield standing, count - itself
+            yield from _anti_affinity(occupancy, placed, term, occupancy.selected(term, shape, namespaces))
 
 
 def _anti_affinity(
-    occupancy: Occupancy, domains: _Domains, owners: Sequence[Placed], term: PodAffinityTerm, selected: frozenset[int]
+    occupancy: Occupancy, owners: Sequence[Placed], term: PodAffinityTerm, selected: frozenset[int]
 ) -> Iterable[str]:
-    """Judged in both directions: a chunk must stay out of the domain of a pod with such a rule, even if it has none itself."""
-    judged: dict[tuple[str, int, _Standing], bool] = {}
-    for owner in owners:
-        domain, own = domains.of_node[owner.node], _standing(owner.occupant)
-        if domain is None:
-            continue
-        case = (domain, owner.labelled, own)
-        if case not in judged:
-            near = domains.others(owner, domain, selected)
-            judged[case] = any(count > 0 and _keep_off(own, other) for other, count in near)
-        if judged[case]:
-            yield f"{occupancy.nodes[owner.node].name}: anti-affinity by {term.topology_key} is broken"
+    """Judged in both directions: a chunk must stay out of the domain of a pod with such a rule, even if it has none itself. An undecided
+    domain may be any."""
+    domains = occupancy.domains(term.topology_key)
+    near: dict[str | None, Counter[_Standing]] = {}
+    for item in (item for number in selected for item in occupancy.of_labelled[number]):
+        near.setdefault(domains[item.node], Counter())[_standing(item)] += item.occupant.count
+    near.pop(None, None)
+    for owner in owners if near else ():
+        domain, own = domains[owner.node], _standing(owner)
+        if domain is not None:
+            there = near if domain == UNDECIDED else (domain, UNDECIDED)
+            found = sum((near[where] for where in there if where in near), Counter[_Standing]())
+            found[own] -= owner.labelled in selected
+            if any(count > 0 and _keep_off(own, other) for other, count in found.items()):
+                yield f"{occupancy.nodes[owner.node].name}: anti-affinity by {term.topology_key} is broken"
 
 
-def _standing(occupant: Occupant) -> _Standing:
-    return occupant.is_chunk, occupant.keeps_minimum
+_Standing = tuple[bool, bool]
+"""Whether it is a chunk, and whether it is KeepMinimum."""
+
+
+def _standing(placed: Placed) -> _Standing:
+    return placed.occupant.is_chunk, placed.occupant.keeps_minimum
 
 
 def _keep_off(one: _Standing, other: _Standing) -> bool:
