@@ -156,11 +156,6 @@ class Counter:
         column = domain if self.numbers is None else self.numbers.get(domain, -1)
         return int(self.counts.table[self.row, column]) if isinstance(column, int) and column >= 0 else 0
 
-    def by_domain(self) -> dict[Domain, int]:
-        """How many pods count in each value that the label is known to have. Not for hostnames."""
-        assert self.numbers is not None
-        return dict(zip(self.numbers, self.counts.table[self.row].tolist(), strict=False))
-
 
 @dataclass(frozen=True, slots=True)
 class TopologyRule(ABC):

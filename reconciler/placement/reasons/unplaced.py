@@ -292,10 +292,10 @@ def _domains(state: State, rule: TopologyRule) -> set[Domain]:
 
 def _taken(counter: Counter) -> list[Domain]:
     """Domains with at least one pod that counts."""
-    if counter.on_hosts:
-        found: list[Domain] = counter.counts.table[counter.row].nonzero()[0].tolist()
-        return found
-    return [domain for domain, count in counter.by_domain().items() if count]
+    columns = counter.counts.table[counter.row].nonzero()[0].tolist()
+    if counter.numbers is None:
+        return list(columns)
+    return [domain for domain, column in counter.numbers.items() if column in columns]
 
 
 def _counts(state: State, counter: Counter, domains: Iterable[Domain], *, also: int | None = None) -> str:
