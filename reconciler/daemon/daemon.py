@@ -353,5 +353,6 @@ class Daemon:
             self._turn.notify_all()
 
     def _at_edge(self, edge: Edge) -> None:
-        self._log.info("edge", at=edge.at.isoformat(), of=edge.why)
+        tell = self._log.debug if edge.is_routine else self._log.info
+        tell("edge", at=edge.at.isoformat(), of=edge.why)
         self._want(Trigger.EDGE)

@@ -126,7 +126,7 @@ class DemandOutcome:
 
     domains: counts by the topology keys of its spread constraints and pod affinity, except the hostname. on_its_way: the part of
     `on_existing` on nodes that are not ready yet. not_ready: the part on nodes that were ready and no longer are. short_since:
-    when the buffer became short of capacity, by its status; None if it was not before this pass.
+    when the buffer became short of capacity, by its status and this machine's clock; None if it was not before this pass.
     """
 
     demand: Demand

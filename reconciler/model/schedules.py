@@ -61,10 +61,12 @@ class ScheduleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An instant at which what is declared changes. why: the reason in words, for status and logs."""
+    """An instant at which what is declared changes. why: the reason in words, for status and logs. is_routine: it follows most changes of the
+    cluster, so that it is not worth a line in the log."""
 
     at: datetime
     why: str
+    is_routine: bool = False
 
 
 METRICS_PRODUCER_KIND = "MetricsProducer"

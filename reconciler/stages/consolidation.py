@@ -70,7 +70,7 @@ class Vacate:
         )
         if next_look is not None:
             why = "chunks may move to room that is free for `consolidateAfter` by then"
-            state = replace(state, edges=(*state.edges, Edge(next_look + state.view.clock_skew, why)))
+            state = replace(state, edges=(*state.edges, Edge(next_look + state.view.clock_skew, why, is_routine=True)))
         savings = savings_of(state, self.rules.placement, self.cache)
         left: frozenset[str] = frozenset()
         trials = iter(range(MOST_VACATED))
@@ -206,7 +206,7 @@ class Consolidate:
         if (MOST_TRIALS - 1) * (turn - first + 1) < min(len(waiting) - 1, _MOST_TURNS):
             looks.append(datetime.fromtimestamp((turn + 1) * _TURN.total_seconds(), UTC))
         if looks:
-            look = Edge(min(looks) + state.view.clock_skew, "a node may be left for cheaper room")
+            look = Edge(min(looks) + state.view.clock_skew, "a node may be left for cheaper room", is_routine=True)
             state = replace(state, edges=(*state.edges, look))
         # The dearest, and others in turn: a few dear nodes that cannot be had for less would keep all others from being judged.
         by_price = sorted(waiting, key=lambda item: (-item.price, item.bin.name))

@@ -170,7 +170,10 @@ def with_pods_first(state: PassState, cache: Cache) -> PassState:
     return replace(
         state,
         pods_first={pool: frozenset(requests[ref] for ref in refs) for pool, refs in pods.items()},
-        edges=(*state.edges, Edge(end, "chunks wait no longer for Karpenter to make nodes for pods")),
+        edges=(
+            *state.edges,
+            Edge(end, "chunks wait no longer for Karpenter to make nodes for pods", is_routine=True),
+        ),
     )
 
 

@@ -113,7 +113,7 @@ class Render:
             node_pools={pool.name: pool for pool in state.effective.node_pools},
             templates=state.templates or self.templates.of(state.tree.files),
         )
-        statuses = status_writes(plan, state.view, state.now, self.cache)
+        statuses = status_writes(plan, state.view, state.cluster_now, self.cache)
         return replace(state, writes=(*rendered.writes, *statuses), unrendered=(*state.unrendered, *rendered.failures))
 
 

@@ -84,7 +84,8 @@ def schedule_status(outcome: ScheduleOutcome, live: LiveObject) -> ApplyStatus |
 def status_writes(
     plan: Plan, view: ClusterView, now: datetime, cache: PassCache | None = None
 ) -> tuple[ApplyStatus, ...]:
-    """The status of every demand and schedule whose object is in the cluster, stays there, and has another status."""
+    """The status of every demand and schedule whose object is in the cluster, stays there, and has another status. now: by the cluster's
+    clock, against which later passes hold the times in it."""
     cache = cache or PassCache()
     cache.begin()
 

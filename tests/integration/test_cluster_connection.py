@@ -48,7 +48,7 @@ def test_a_lost_connection_makes_the_view_incomplete_until_everything_was_read_a
             assert told.wait(20), "whoever deletes must hear of it"
             lost = view_where(
                 cluster,
-                lambda view: any("podtemplates cannot be read" in gap for gap in view.gaps),
+                lambda view: "PodTemplate" in view.unread,
                 what="the loss is noticed",
             )
             assert not lost.complete

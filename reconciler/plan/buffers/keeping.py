@@ -129,7 +129,7 @@ def _with_shortage(outcome: DemandOutcome, view: ClusterView) -> DemandOutcome:
         return outcome
     before = condition_of(live, PROVISIONING)
     since = time_of(before.get("lastTransitionTime")) if before.get("reason") == _SHORT else None
-    return outcome if since is None else replace(outcome, short_since=since)
+    return outcome if since is None else replace(outcome, short_since=since + view.clock_skew)
 
 
 def served_elsewhere(demands: Iterable[Demand]) -> frozenset[ObjectRef]:

@@ -28,7 +28,7 @@ WHY_MADE = {
     "start": "headroom started",
     "request": "asked for",
     "commit": "new commit",
-    "edge": "schedule",
+    "edge": "at a set time",
     "retry": "tried again",
     "clock": "clock was set",
     "taken": "room was taken",

@@ -38,6 +38,21 @@ class Passes:
         return self.begun.get(timeout=PATIENCE)
 
 
+class Told:
+    """A log that keeps what it is told, from informational lines on."""
+
+    def __init__(self) -> None:
+        self.told = Queue[str]()
+
+    def debug(self, event: str, **facts: Any) -> None:
+        """Not kept."""
+
+    def info(self, event: str, **_facts: Any) -> None:
+        self.told.put(event)
+
+    warning = error = info
+
+
 class Running:
     """A daemon in a thread of its own, with a clock that only the test moves."""
 

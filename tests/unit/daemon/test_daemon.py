@@ -19,7 +19,7 @@ from reconciler.timetable.agenda import Pacing, Trigger
 from tests.controlplane.waiting import eventually
 from tests.fakes.passes import wrote
 from tests.plans import full_plan
-from tests.unit.daemon.running import PATIENCE, Passes, Running
+from tests.unit.daemon.running import PATIENCE, Passes, Running, Told
 
 PLAN = replace(full_plan(), blocked=())
 
@@ -128,21 +128,6 @@ def test_the_same_request_is_handled_once() -> None:
         running.daemon.request("one")
         running.daemon.changed()
         assert results.get(timeout=PATIENCE) is Trigger.CHANGE
-
-
-class Told:
-    """A log that keeps what it is told, from informational lines on."""
-
-    def __init__(self) -> None:
-        self.told = Queue[str]()
-
-    def debug(self, event: str, **facts: Any) -> None:
-        """Not kept."""
-
-    def info(self, event: str, **_facts: Any) -> None:
-        self.told.put(event)
-
-    warning = error = info
 
 
 def test_no_pass_is_made_while_another_replica_leads() -> None:

@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from queue import Queue
 
+import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from reconciler.ports import PassResult
 from reconciler.timetable.agenda import Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
 from tests.unit.daemon.running import PATIENCE as SOON
-from tests.unit.daemon.running import Passes, Running
+from tests.unit.daemon.running import Passes, Running, Told
 from tests.unit.daemon.test_ending import Seconds
 
 HOUR = timedelta(hours=1)
@@ -103,12 +104,16 @@ def test_a_defect_in_asking_for_edges_ends_nothing() -> None:
     assert edges.next is None
 
 
-def test_the_daemon_makes_a_pass_at_an_edge_without_any_tick() -> None:
-    edge = Edge(START + timedelta(seconds=2), "MetricsProducer/shop/office")
-    with Running(Passes(), next_edge=lambda after: edge if after < edge.at else None) as running:
+@pytest.mark.parametrize("is_routine", [False, True])
+def test_the_daemon_makes_a_pass_at_an_edge_without_any_tick(is_routine: bool) -> None:  # noqa: FBT001 - the case
+    """Edges that follow most changes of the cluster were a line in the log each, one a second."""
+    edge = Edge(START + timedelta(seconds=2), "MetricsProducer/shop/office", is_routine)
+    log = Told()
+    with Running(Passes(), next_edge=lambda after: edge if after < edge.at else None, log=log) as running:
         assert running.passes.next() is Trigger.START
         running.clock.advance(2)
         assert running.passes.next() is Trigger.EDGE
+    assert log.told.empty() is is_routine
 
 
 def test_the_daemon_wakes_at_an_edge_by_its_job_when_the_clock_is_the_machines() -> None:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.catalog.observed import ClusterCatalog
+from reconciler.model.quantity import time_text
 from reconciler.model.view import ClusterView
 from reconciler.ports import Clock
 from reconciler.settings.settings import Settings
@@ -52,11 +53,18 @@ def test_a_node_is_as_old_as_the_cluster_says() -> None:
         catalog=ClusterCatalog("embedded"),
         clock=Ahead(sandbox.clock),
     )
-    counts = []
+    counts, short_for = [], []
     for _ in range(24):
         result = cycle.run("tick")
         assert result.failure is None, result.failure
+        (outcome,) = result.required_plan.demands
+        if outcome.short_since is not None:
+            short_for.append(result.required_plan.now - outcome.short_since)
         counts.append(len(sandbox.wait(5).node_claims))
+    assert timedelta(0) <= max(short_for) < AHEAD / 2
+    (web,) = (item for ref, item in sandbox.cluster.view().objects.items() if ref.kind == "CapacityBuffer")
+    written = max(item["lastTransitionTime"] for item in web.body["status"]["conditions"])
+    assert written < time_text(sandbox.clock.now()), "it is dated by the cluster's clock, by which it is read again"
     assert set(counts[1:]) == {4}
     found = {finding.code: finding.message for finding in result.required_plan.findings}
     assert found["clock-skew"].startswith("this machine's clock is 1:01:00 ahead of the API server's")
