@@ -227,7 +227,8 @@ class Progress:
     def _watch(self) -> None:
         told: tuple[str, float] = ("", 0.0)
         while not self._over.wait(0.25):
-            words = COMPILING if _compiled() > self._compiled else PHASE_WORDS.get(self._stage, self._stage)
+            stage = self._stage  # "" between the passes of a daemon, and always where nobody at a console is told
+            words = COMPILING if stage and _compiled() > self._compiled else PHASE_WORDS.get(stage, stage)
             waited = time.monotonic() - self._began
             due = PATIENCE if told[0] != words else told[1] + 10
             if words and waited >= due:

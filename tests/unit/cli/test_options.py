@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -98,7 +99,11 @@ def test_compiling_is_named_only_while_a_stage_compiles(
         assert COMPILING not in told
         kernel.not_cached.append("choose")
         eventually(lambda: tells(COMPILING), within=20, what="compiling is named")
-        progress("")
+    with Progress():  # a daemon whose log is JSON names no stage: it wrote that line every ten seconds for ever
+        kernel.not_cached.append("another")
+        told = ""
+        time.sleep(0.6)
+        assert not tells(COMPILING)
 
 
 # What reports call a cluster that has no name of its own.
