@@ -74,7 +74,7 @@ def holds(
     if blocked:
         due = sum(item.is_held for item in empty)
         if due:
-            notes.append(f"the release of {counted(due, 'node')} waits")
+            notes.append(f"The release of {counted(due, 'node')} waits")
         return Holds(held, notes=tuple(notes))
     deleted = _deletable(empty, bins, node_pools, now)
     gone = {item.name for item in deleted}

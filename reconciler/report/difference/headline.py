@@ -3,6 +3,7 @@ during the coming 30 days."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -18,6 +19,13 @@ from reconciler.report.difference.room import named_room, room_words
 from reconciler.report.plan.words import SPAN, sample_words
 from reconciler.report.words import NOT_SHOWN, dollars, moment, percent_words, signed_dollars
 
+_GONE = frozenset({Action.DELETE, Action.KEEP})
+_VERBS = {
+    Action.DELETE: "removed",
+    Action.KEEP: "no longer declared",
+    Action.CREATE: "added",
+    Action.UPDATE: "changed",
+}
 _STALLS = "the repository would stall"
 _FIRST_ONE = (
     "; headroom keeps them at present. First merge a small buffer that is native from the start: this bound allows that,"
@@ -126,16 +134,14 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
 
 
 def _objects(change: Difference) -> list[str]:
-    """`NodePool general no longer declared`, `2 objects added and 1 removed`: NodePools that go by name, since nodes go with them."""
-    gone = [item for item in change.objects if item.action in {Action.DELETE, Action.KEEP}]
-    pools = [item.ref for item in gone if item.ref.kind == "NodePool"]
+    """`NodePool general no longer declared`, `2 objects added and 1 removed`: NodePools that go by name, since nodes go with them.
+    What is removed is deleted; other objects that are no longer declared stay in the cluster."""
+    pools = [item.ref for item in change.objects if item.action in _GONE and item.ref.kind == "NodePool"]
     sentences = [f"NodePool {listed((ref.name for ref in pools), most=3)} no longer declared"] if pools else []
-    counts = (
-        ("removed", len(gone) - len(pools)),
-        ("added", sum(item.action is Action.CREATE for item in change.objects)),
-        ("changed", sum(item.action is Action.UPDATE for item in change.objects)),
-    )
-    words = [(f"{count:,}", counted(count, "object"), verb) for verb, count in counts if count]
+    counts = Counter(item.action for item in change.objects if item.action not in _GONE or item.ref.kind != "NodePool")
+    words = [
+        (f"{counts[each]:,}", counted(counts[each], "object"), verb) for each, verb in _VERBS.items() if counts[each]
+    ]
     told = [f"{number if index else objects} {verb}" for index, (number, objects, verb) in enumerate(words)]
     return [*sentences, *([listed(told)] if told else [])]
 

@@ -97,9 +97,11 @@ def notes(change: Difference) -> list[str]:
 
 
 def assumptions(change: Difference) -> list[str]:
-    """The assumptions behind the prices of both sides."""
+    """The assumptions behind the prices of both sides, and what only those of the base assume."""
     of_the_month = () if change.cost is None else (_WORKED_OUT, *change.cost.notes)
-    return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *of_the_month)))
+    own = change.head.cost.assumptions
+    others = (f"without the change: {each}" for each in change.base.cost.assumptions if each not in own)
+    return list(dict.fromkeys((*own, *others, *of_the_month)))
 
 
 def _cost_words(change: Difference) -> str:

@@ -85,7 +85,10 @@ def test_a_new_buffer_without_its_schedule_is_not_made_and_the_week_says_so(fold
     """The finding said that its size stays, and the week that it is absent."""
     after = {name: text for name, text in files(office(3)).items() if name != "office.yaml"}
     lines = folders.diff(after, before=files(office(3))).stdout.splitlines()
-    assert any("nor in the cluster: it is not made until there is one [schedule-not-found]" in line for line in lines)
+    assert any(
+        "nor in the cluster: the CapacityBuffer is not made until its schedule is there [schedule-not-found]" in line
+        for line in lines
+    )
     assert "         2 to 3 → not ready" in lines
     assert "after: not ready" in folders.diff(after, "--output=html", before=files(office(3))).stdout
 

@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.model.changes import (
     Action,
+    Cost,
     DemandOutcome,
     FieldChange,
     NodeClaimChanges,
@@ -25,7 +26,7 @@ from reconciler.model.refs import SourcePosition
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.objects import written_differences
-from reconciler.report.difference.page import difference_page
+from reconciler.report.difference.page import assumptions, difference_page
 from reconciler.report.escaping import markdown_text, plain
 from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.wiring.posting import MOST_BYTES, rendered_page
@@ -168,6 +169,17 @@ def test_a_document_that_is_removed_says_what_becomes_of_its_object(
 
 
 def test_an_object_that_stays_is_told_with_its_reason() -> None:
-    assert list(row_lines(object_row(told(document(), None)[0]), plain)) == [
+    """The first line said that it is removed."""
+    (stays,) = told(document(), None)
+    assert list(row_lines(object_row(stays), plain)) == [
         "  = CapacityBuffer/shop/web: keep; no longer declared; it stays in the cluster"
     ]
+    nothing = Plan(None, NOW)
+    change = replace(difference(nothing, nothing), objects=(stays, GONE))
+    assert "1 object removed and 1 no longer declared" in headline(change)
+
+
+def test_what_only_the_base_assumes_is_told_apart() -> None:
+    """`3 nodes released and empty` and `1 node released and empty` stood below one another."""
+    base, head = (replace(Plan(None, NOW), cost=Cost(assumptions=("spot", own))) for own in ("1 node", "3 nodes"))
+    assert assumptions(difference(base, head)) == ["spot", "3 nodes", "without the change: 1 node"]

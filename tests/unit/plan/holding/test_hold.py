@@ -158,7 +158,7 @@ def test_nothing_is_released_while_the_plan_is_blocked() -> None:
     answer = held(together(with_node("node-1", HELD), with_node("node-2")), occupied(node_2=[chunks()]), blocked=True)
     assert [action.node for action in answer.hold] == ["node-2"]
     assert (answer.release, answer.delete) == ((), ())
-    assert answer.notes == ("the release of 1 node waits",)
+    assert answer.notes == ("The release of 1 node waits",)
 
 
 def test_a_replaced_node_stays_protected_until_its_successor_is_there() -> None:
