@@ -22,10 +22,8 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
-    Destination,
     Search,
     least_price,
-    least_rates,
     score_of,
 )
 from reconciler.placement.engine.pack import Packer
@@ -61,9 +59,8 @@ def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLEN
     known = replace(known, price=min(known.price, most_price + 1))
     state.start_again(saved)
     left = packer.place_settled()
-    by_number = {item.number: item for item in batches}
     if sum(left.values()) > MOST_CHUNKS or state.base > MOST_BINS:
-        if missing or least_price(state, by_number, left, least_rates(state)) <= most_price:
+        if missing or least_price(state, batches, left) <= most_price:
             for order in other_orders(state, batches, missing):
                 state.start_again(saved)
                 found = Packer(state, order).place_all()
@@ -76,18 +73,11 @@ def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLEN
     if sum(left.values()) <= MOST_CHUNKS and state.base <= MOST_BINS:
         most_ways = MOST_WAYS if most_price == PLENTY else MOST_WAYS_OF_TRIALS
         search = Search(state, packer, batches, better_than=known, most_ways=most_ways)
-        steps = search.best(left)
-        if steps is not None:
-            return _carried_out(state, steps, search, packer)
+        if search.found(left):
+            # It always expects one more host; the packer knows when none can be made.
+            return packer.place_rest(search.missing) if search.missing else {}
     state.start_again(saved)
     return Packer(state, chosen).place_all()
-
-
-def _carried_out(state: State, steps: Sequence[Destination], search: Search, packer: Packer) -> dict[int, int]:
-    """Applies the steps. The search always expects one more host; the packer knows when none can be made."""
-    for step in steps:
-        step.take(state)
-    return packer.place_rest(search.missing) if search.missing else {}
 
 
 def _refused(batches: Sequence[Batch], missing: Mapping[int, int]) -> dict[int, int]:

@@ -196,17 +196,18 @@ class Search:
         """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
         self._over_hosts = [rule for batch in batches for rule in state.constraints(batch).host_spread]
         self._class_of = self._classes_of_batches()
-        self._rates = least_rates(state)
         self._cheapest = min((int(offers.prices.min()) for offers in state.offers if len(offers.prices)), default=0)
         """The price of the cheapest node that can be bought."""
         self._without = dict(packer.unplaced)
         self._fewest = score_of(state, batches, self._without).missing
         self._seen: set[tuple[object, ...]] = set()
 
-    def best(self, left: dict[int, int]) -> list[Destination] | None:
-        """The steps of a better way, None when none was found; the state is left as it was. left: chunks by batch."""
+    def found(self, left: dict[int, int]) -> bool:
+        """Whether there is a better way, which the state has then; otherwise it is left as it was. left: chunks by batch."""
         self._explore(Counter(left))
-        return self._best_steps
+        for step in self._best_steps or ():
+            step.take(self._state)
+        return self._best_steps is not None
 
     def _classes_of_batches(self) -> dict[int, int]:
         """By batch number, the number of the first batch whose chunks no rule tells apart from its own."""
@@ -284,7 +285,7 @@ class Search:
         if self._best.missing != self._fewest:
             return False
         price = self._state.planned.total_price + extra
-        return max(price, least_price(self._state, self._by_number, left, self._rates)) >= self._best.price
+        return max(price, least_price(self._state, self._batches, left)) >= self._best.price
 
     def _key(self) -> tuple[object, ...]:
         """Equal for ways that differ only in order, in the numbers of new nodes, or in which of equal chunks went where."""
@@ -300,21 +301,23 @@ class Search:
         )
 
 
-def least_price(state: State, batches: Mapping[int, Batch], left: Mapping[int, int], rates: Fractions) -> int:
+def least_price(state: State, batches: Sequence[Batch], left: Mapping[int, int]) -> int:
     """A lower bound on the price of all new nodes once these chunks have a place: resource by resource, as if chunks could be split.
 
-    batches, left: by batch number; left: chunks. rates: see `least_rates`."""
+    left: chunks, by number of a batch."""
     wanted = np.zeros(len(state.columns.names), dtype=np.int64)
-    for number, count in left.items():
-        wanted += batches[number].needs.request * count
+    for batch in batches:
+        if left.get(batch.number):
+            wanted += batch.needs.request * left[batch.number]
     # Chunks that running pods count towards (KeepMinimum) take no room of their own.
-    counted_as = next((batch for batch in batches.values() if batch.keeps_minimum), next(iter(batches.values())))
+    counted_as = next((batch for batch in batches if batch.keeps_minimum), batches[0])
+    rates = state.once(("least rates",), lambda: _least_rates(state))
     free = np.maximum(state.resources.free(counted_as), 0)[state.bins.usable].sum(axis=0)
     held = state.planned.loads[counted_as.counted, : state.planned.count].sum(axis=0)
     return int(((held + np.maximum(wanted - free, 0)) * rates).max(initial=0))
 
 
-def least_rates(state: State) -> Fractions:
+def _least_rates(state: State) -> Fractions:
     """By resource, the least price per unit of it among all types."""
     rate = np.full(len(state.columns.names), np.inf)
     for offers in state.offers:
