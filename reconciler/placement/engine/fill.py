@@ -20,7 +20,7 @@ from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.nodes.existing import HELD, OTHER
-from reconciler.placement.requirements import LabelTable, Mask, Requirements
+from reconciler.placement.requirements import Requirements
 
 
 @dataclass(slots=True, eq=False)
@@ -103,22 +103,12 @@ def existing_fits(state: State, task: Task) -> Amounts:
     fits: Amounts = np.zeros(state.base, dtype=np.int64)
     if not state.base:
         return fits
-    mask = np.logical_or.reduce([_surely_in(state.bins.table, where) for where in task.wheres])
+    mask = np.logical_or.reduce([state.bins.table.matching(where) for where in task.wheres])
     bins, most = _within(state.constraints_on_nodes, task.batch, np.flatnonzero(mask))
     if len(bins):
         fits[bins] = np.minimum(most, host_caps(state, task, bins))
         fits[state.bins.closed] = 0
     return fits
-
-
-def _surely_in(table: LabelTable, where: Requirements) -> Mask:
-    """By existing bin, whether it is in the domain, and its labels are decided."""
-    mask = np.ones(len(table), dtype=np.bool_)
-    for key, values in where.entries:
-        codes, cells = table.column(key)
-        undecided = np.array([isinstance(cell, tuple) for cell in cells], dtype=np.bool_)
-        mask = mask & table.allowed(key, values) & ~undecided[codes]
-    return mask
 
 
 def _within(constraints: Sequence[Constraint], batch: Batch, bins: Numbers) -> tuple[Numbers, Amounts]:
