@@ -30,7 +30,7 @@ from reconciler.placement.engine.fill import NO_NUMBERS, Task, host_rules, most_
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import join_of
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
-from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate, net_prices
+from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import Mask
 
@@ -65,8 +65,7 @@ def _options_in(
             chunks[own] = 0
         if offers.minimums:
             chunks[own] = np.minimum(chunks[own], _most_by_minimums(offers, compatibility.rows[pool], chunks[own]))
-    key, discounts = ("net prices", compatibility.number), state.planned.discounts
-    costs = state.once(key, lambda: net_prices(compatibility.least_prices, discounts))[types]
+    costs = compatibility.costs[types]
     useful = found[state.kernel.useful(chunks, costs, found) :]
     return SizeOptions(types, chunks, prices, costs, useful, compatibility=compatibility)
 
@@ -220,7 +219,7 @@ def settle(state: State) -> None:
     """Makes planned nodes as small as they can be: room that nobody came to is not bought."""
     planned = state.planned
     for number in planned.present:
-        template, indices = state.templates.list[number], np.array(planned.with_template(number), dtype=np.int64)
+        template, indices = state.templates.list[number], np.flatnonzero(planned.template[: planned.count] == number)
         positions = template.cheapest(planned.used[indices])
         for at in np.flatnonzero(positions != planned.position[indices]).tolist():
             index, position, chosen = int(indices[at]), int(positions[at]), template

@@ -21,6 +21,7 @@ from reconciler.placement.constraints.node_rules import NodePorts, NodeReadiness
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
+from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
 from reconciler.placement.offers.cheapest_sizes import worth_of_room
@@ -211,7 +212,7 @@ class State:
         """Gives a planned node another type, of this template."""
         planned, before = self.planned, self.charged(index)
         was, at = int(planned.template[index]), int(planned.position[index])
-        planned.settle(index, template.number, position)
+        set_type(planned.arrays, index, template.number, position)
         self._journal.add((0, self.base + index, 0, template.number, was, at))
         self._charge(template.pool, before, index)
 

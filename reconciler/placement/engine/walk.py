@@ -34,7 +34,7 @@ from reconciler.placement.loops.walk import (
     PLANNED,
     SIZES,
 )
-from reconciler.placement.offers.node_templates import Compatibility, net_prices
+from reconciler.placement.offers.node_templates import Compatibility
 
 MOST_CHUNKS = 1024
 """Batches with more chunks are placed one by one."""
@@ -147,9 +147,8 @@ class BatchWalk:
             np.array(self._asked, dtype=np.int64),
             np.empty(len(self._types), dtype=np.int64),
         )
-        prices = np.array([item.least_prices for item in compatibilities], dtype=np.int64)
-        costs = np.array([net_prices(row, state.templates.discounts) for row in prices], dtype=np.int64)
-        self._prices, self._costs = prices.take(self._types, axis=1), costs.take(self._types, axis=1)
+        self._prices = np.array([item.least_prices[self._types] for item in compatibilities], dtype=np.int64)
+        self._costs = np.array([item.costs[self._types] for item in compatibilities], dtype=np.int64)
         self._empty: Numbers = np.full((len(compatibilities), len(state.offers)), -1, dtype=np.int64)
         self._bought: Flags = np.array([item.bought_as for item in compatibilities], dtype=np.bool_)
         self._make_sizes(_ROWS)

@@ -117,10 +117,11 @@ def is_sold(options: Numbers, bought: Flags, row: int) -> bool:
     return False
 
 
-def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
-    """Gives a node the template `number` and the type at this position in the line."""
+def set_type(nodes: NodeArrays, node: int, number: int, position: int) -> None:
+    """Gives a node the template `number`, and of its types the one at this position."""
     _, marks, _, spans, line, _, _, _, least = nodes
-    marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node] = number, at - spans[START, number], line[TYPES, at]
+    at = spans[START, number] + position
+    marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node] = number, position, line[TYPES, at]
     marks[ROW, node], marks[PRICE, node], least[node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0.0
 
 
@@ -146,7 +147,7 @@ def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: in
         at = spans[START, number]
         while not holds(room, line[TYPES, at], used, node):
             at += 1
-    set_type(nodes, node, number, at)
+    set_type(nodes, node, number, at - spans[START, number])
 
 
 def choose(  # noqa: C901 - one loop, as above

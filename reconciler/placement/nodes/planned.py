@@ -9,7 +9,6 @@ from reconciler.placement.arrays import (
     KEPT,
     MINIMUM,
     RUNNING,
-    START,
     TEMPLATE,
     USED,
     Amounts,
@@ -35,7 +34,7 @@ class PlannedNodes:
     rows are numbered through all pools. All of these have shape (rows,).
 
     loads: what KeepEmpty chunks, KeepMinimum chunks and pending pods take, all of it together, and that without the pods; shape
-    (5, rows, resources). used: all of it together. worth, discounts: see `arrays.py`.
+    (5, rows, resources). used: all of it together. worth: see `arrays.py`.
     """
 
     def __init__(self, templates: NodeTemplates, worth: Fractions, kernel: Kernel) -> None:
@@ -43,7 +42,7 @@ class PlannedNodes:
         self.kernel = kernel
         self.count = 0
         self._columns = len(worth)
-        self.worth, self.discounts = worth, templates.discounts
+        self.worth = worth
         self._make_rows(_FIRST_ROWS)
 
     def _make_rows(self, rows: int) -> None:
@@ -65,7 +64,7 @@ class PlannedNodes:
     def arrays(self) -> NodeArrays:
         """As the loops take them; new ones whenever rows or templates are added."""
         lines = self.templates
-        of_types = lines.spans, lines.line, lines.room, self.worth, self.discounts
+        of_types = lines.spans, lines.line, lines.room, self.worth, lines.discounts
         return (self.found, self.marks, self.loads, *of_types, self.least)
 
     def add(self, batch: Batch, template: NodeTemplate, index: int, count: int, wanted: int) -> tuple[int, int]:
@@ -85,11 +84,7 @@ class PlannedNodes:
             self.template[index] = -1
             return
         self.kernel.add(self.arrays, batch.arrays, index, -count, was, KEPT)
-        set_type(self.arrays, index, was, int(self.templates.spans[START, was]) + position)
-
-    def settle(self, index: int, template: int, position: int) -> None:
-        """Gives a node another type, of this template."""
-        set_type(self.arrays, index, template, int(self.templates.spans[START, template]) + position)
+        set_type(self.arrays, index, was, position)
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
         """What a node would hold, by resource column, if this many chunks came to it."""
@@ -124,9 +119,6 @@ class PlannedNodes:
     def primary(self, index: int) -> int:
         """The row of its pool's catalog that it would be bought as now: the cheapest that holds its chunks."""
         return int(self.of(index).type_rows[self.position[index]])
-
-    def with_template(self, template: int) -> list[int]:
-        return [int(index) for index in np.flatnonzero(self.template[: self.count] == template)]
 
     def domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
         """Domains of planned nodes that a spread constraint looks at; of a node whose domain is undecided, all possible ones.

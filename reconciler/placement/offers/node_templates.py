@@ -271,6 +271,11 @@ class Compatibility:
         pairs = zip(self._templates.offers, self.rows, strict=True)
         return np.concatenate([offers.least_prices(rows) for offers, rows in pairs])
 
+    @cached_property
+    def costs(self) -> Numbers:
+        """The same less what their room is worth."""
+        return net_prices(self.least_prices, self._templates.discounts)
+
     def joined(self) -> Numbers:
         """Maps a node template to the narrower template that a node gets when it takes these chunks, both by number; -1 where it may not.
 
