@@ -72,8 +72,9 @@ def times(room: Amounts, request: Amounts) -> Amounts:
 
 SPREAD_ITSELF, SPREAD_OTHERS, ANTI_AFFINITY_ITSELF, ANTI_AFFINITY_OTHERS, AFFINITY = range(5)
 """Codes of rules between pods."""
-HOST_ROW, RULE_CODE, BOUND = range(3)
-"""Rows of `rules`."""
+CODE, COUNTER, KEY, SKEW, MIN_DOMAINS, APART, ITSELF, BOUND = range(8)
+"""Columns of rules between pods. COUNTER: its row of `counts`, or of `hosts`. KEY: number of its label, -1 for the hostname. SKEW: maxSkew, 0
+for rules that do not go by the minimum. BOUND: of rules on the hostname, the most pods that may count on a host."""
 EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
 """Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it; all of it without pods."""
 TEMPLATE, POSITION, TYPE, ROW, PRICE = range(5)
@@ -108,8 +109,8 @@ node is made larger, while chunks of one batch are placed."""
 ChunkArrays: TypeAlias = tuple[Numbers, int, int]
 """request, part, counted: what a chunk asks for, the part of `loads` as which it counts, and the part that counts against its room."""
 HostArrays: TypeAlias = tuple[Numbers, int, Numbers, Numbers]
-"""hosts, base, rules, more. hosts: counters × bins, how many pods count on each host. base: the bin of the first planned node. rules:
-rows × rules on the hostname. more: by planned node, further caps on its chunks; empty where there are none."""
+"""hosts, base, rules, more. hosts: counters × bins, how many pods count on each host. base: the bin of the first planned node. rules: those on
+the hostname. more: by planned node, further caps on its chunks; empty where there are none."""
 LimitArrays: TypeAlias = tuple[Numbers, Numbers, Numbers]
 """capacities, spare, charged. capacities: types × limited resources. spare: NodePools × limited resources, what is left. charged: planned
 nodes × limited resources, what each counts for; empty where that is its type's capacity."""
@@ -117,8 +118,8 @@ CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Flags, Numbers, Numb
 """key, width, columns, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains, and how many
 domains there are. columns: counters × nodes, the domain in which pods there count; -1 where they do not. present, counts: counters ×
 domains, whether a node that counts is there, and how many pods. totals: by counter, how many pods in all."""
-RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
-"""kinds, options, rules, host_rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). times: to write to."""
+RuleArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
+"""kinds, options, rules, counted, requests, times: of the walk (see `loops/walk.py` for their columns). times: to write to."""
 WayArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Flags]
 """options, joins, bought, grows: which planned nodes chunks may join. options: the compatibilities of their domains, in the order in which
 these are preferred. joins: compatibilities × templates, the template of a node once it has such chunks, -1 where they are not allowed.

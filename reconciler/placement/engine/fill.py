@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.placement.arrays import PLENTY, Amounts, Numbers
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.arrays import BOUND, CODE, COUNTER, PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
+from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.pod_rules import AffinityRule
-from reconciler.placement.constraints.topology import ConstraintSet
+from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.nodes.existing import HELD, OTHER
@@ -40,11 +42,18 @@ class Task:
 
 
 NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
-_NO_RULES: Numbers = np.zeros((3, 0), dtype=np.int64)
+_NO_RULES: Numbers = np.zeros((0, BOUND + 1), dtype=np.int64)
+
+
+def rule_row(topology: Topology, rule: TopologyRule, bound: int = 0) -> list[int]:
+    """A rule as the loops read it. bound: of one on the hostname."""
+    key = -1 if rule.key == HOSTNAME_LABEL else list(topology.numbers).index(rule.key)
+    flags = int(rule.apart), int(rule.counts_itself)
+    return [rule.code, topology.counters[rule.counter].row, key, *rule.numbers, *flags, bound]
 
 
 def host_rules(state: State, task: Task) -> Numbers:
-    """The rules on the hostname, as the loops read them: of each its row of the host counts, its code and its bound; shape (3, rules)."""
+    """The rules on the hostname, as the loops read them."""
     if not task.constraints.on_hosts:
         return _NO_RULES
     # The affinity rules that do not apply to the first pod of its kind.
@@ -59,19 +68,19 @@ def host_rules(state: State, task: Task) -> Numbers:
 def _host_rules(state: State, task: Task, without: Sequence[AffinityRule]) -> Numbers:
     rules = [rule for rule in task.constraints.on_hosts if rule not in without]
     bounds = [rule.bound(0) if task.bare else state.bound_of(rule) for rule in rules]
-    rows = [state.topology.counters[rule.counter].row for rule in rules]
-    return np.array([rows, [rule.code for rule in rules], bounds], dtype=np.int64)
+    rows = [rule_row(state.topology, rule, bound) for rule, bound in zip(rules, bounds, strict=True)]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), BOUND + 1)
 
 
 def most_on_empty(rules: Numbers) -> int:
     """The most chunks that rules on the hostname allow on an empty node."""
-    return min((allowed(code, bound, 0) for _, code, bound in rules.T.tolist()), default=PLENTY)
+    return min((allowed(code, bound, 0) for code, bound in rules[:, [CODE, BOUND]].tolist()), default=PLENTY)
 
 
 def host_caps(state: State, task: Task, bins: Numbers) -> Amounts:
     """By bin, existing or planned, how many chunks the rules on the hostname allow."""
     caps: Amounts = np.full(len(bins), PLENTY, dtype=np.int64)
-    for row, code, bound in host_rules(state, task).T.tolist():
+    for row, code, bound in host_rules(state, task)[:, [COUNTER, CODE, BOUND]].tolist():
         counted = state.topology.hosts.table[row, bins]
         by_count = [allowed(code, bound, number) for number in range(int(counted.max(initial=0)) + 1)]
         caps = np.minimum(caps, np.array(by_count, dtype=np.int64)[counted])

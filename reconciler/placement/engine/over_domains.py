@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from reconciler.model.pods import PodShape
-from reconciler.placement.arrays import PLENTY, Amounts
+from reconciler.placement.arrays import COUNTER, KEY, PLENTY, Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
@@ -25,22 +25,15 @@ from reconciler.placement.engine.domains import (
     cost_together,
     prices_differ,
 )
-from reconciler.placement.engine.fill import Task, fill_existing
+from reconciler.placement.engine.fill import Task, fill_existing, rule_row
 from reconciler.placement.engine.open import make_nodes
 from reconciler.placement.engine.state import State
-from reconciler.placement.loops.walk import COUNTER, DOMAIN, KEY, MAKEABLE, distribute, load_of
+from reconciler.placement.loops.walk import DOMAIN, MAKEABLE, distribute, load_of
 from reconciler.placement.requirements import Requirements
 
 
-def rule_row(topology: Topology, rule: TopologyRule) -> list[int]:
-    """As the loops take it (see `loops/walk.py`)."""
-    key = list(topology.numbers).index(rule.key)
-    flags = int(rule.apart), int(rule.counts_itself)
-    return [rule.code, topology.counters[rule.counter].row, key, *rule.numbers, *flags]
-
-
 def option_row(topology: Topology, combination: Combination, compatibility: int = -1) -> list[int]:
-    """The same of a combination."""
+    """A combination as the loops take it (see `loops/walk.py`)."""
     values = combination.by_key
     known = ((key, values.get(key)) for key in topology.numbers)
     domains = [-1 if value is None else topology.column_of(key, value) for key, value in known]

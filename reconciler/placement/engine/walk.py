@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from reconciler.placement.arrays import BATCH, POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
+from reconciler.placement.arrays import BATCH, BOUND, POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.engine.domains import combinations_of, prices_differ
-from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty
+from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty, rule_row
 from reconciler.placement.engine.open import empty_node
-from reconciler.placement.engine.over_domains import joins_dearer, option_row, rule_row
+from reconciler.placement.engine.over_domains import joins_dearer, option_row
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.kernel import plain
 from reconciler.placement.loops.walk import (
@@ -67,7 +67,6 @@ class BatchWalk:
         """By equivalence class, and whether the chunks keep a minimum; -1 for those that are placed one by one."""
         self._kind_rows: _Rows = []
         self._rules: _Rows = []
-        self._host_rules: _Rows = []
         self._counted: _Rows = []
         self._by_minimum: dict[int, TopologyRule] = {}
         self._options: _Rows = []
@@ -117,14 +116,15 @@ class BatchWalk:
             return _NOBODY
         on_hosts = host_rules(state, Task(batch, (), constraints, bare=True, single=False))
         most = most_on_empty(on_hosts)
-        spans = [len(self._options), len(self._rules), len(self._host_rules), len(self._counted)]
+        rules = [rule_row(state.topology, rule) for rule in constraints.on_labels]
+        first = len(self._rules)
+        spans = [len(self._options), first, first + len(rules), len(self._counted)]
         self._kind_rows.append([most, int(constraints.shared), by_price, *spans])
         for item in combinations:
             compatibility = state.compatibilities.get(needs, needs.relaxations[0], item.where), most
             number = self._compatibilities.setdefault(compatibility, len(self._compatibilities))
             self._options.append(option_row(state.topology, item, number))
-        self._rules += [rule_row(state.topology, rule) for rule in constraints.on_labels]
-        self._host_rules += on_hosts.T.tolist()
+        self._rules += rules + on_hosts.tolist()
         numbers = state.topology.counts_of(needs)
         counters = [state.topology.counters[number] for number in numbers]
         self._counted += [
@@ -136,13 +136,12 @@ class BatchWalk:
     def _make_tables(self) -> None:
         """After the batches have said what they need."""
         state = self._state
-        last = [0, 0, 0, len(self._options), len(self._rules), len(self._host_rules), len(self._counted)]
+        last = [0, 0, 0, len(self._options), len(self._rules), len(self._rules), len(self._counted)]
         compatibilities = [item for item, _ in self._compatibilities]
         self._ruled: RuleArrays = (
             _table([*self._kind_rows, last], 7),
             _table(self._options, 2 + len(state.topology.numbers)),
-            _table(self._rules, 7),
-            _table(self._host_rules, 3),
+            _table(self._rules, 1 + BOUND),
             _table(self._counted, 3),
             np.array(self._asked, dtype=np.int64),
             np.empty(len(self._types), dtype=np.int64),

@@ -12,11 +12,12 @@ from reconciler.placement.arrays import (
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
     BOUND,
+    CODE,
+    COUNTER,
     COUNTS,
     EMPTY,
     END,
     FITS,
-    HOST_ROW,
     KEPT,
     LEAN,
     LEAST_NET,
@@ -29,7 +30,6 @@ from reconciler.placement.arrays import (
     PRICE,
     ROUNDING,
     ROW,
-    RULE_CODE,
     RUNNING,
     SPREAD_ITSELF,
     SPREAD_OTHERS,
@@ -66,9 +66,9 @@ def allowed(code: int, bound: int, counted: int) -> int:
 def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
     """The most chunks that all rules on the hostname allow on one bin."""
     cap = PLENTY
-    for rule in range(rules.shape[1]):
-        counted = hosts[rules[HOST_ROW, rule], column]
-        cap = min(cap, allowed(rules[RULE_CODE, rule], rules[BOUND, rule], counted))
+    for rule in range(len(rules)):
+        counted = hosts[rules[rule, COUNTER], column]
+        cap = min(cap, allowed(rules[rule, CODE], rules[rule, BOUND], counted))
     return cap
 
 
@@ -174,7 +174,7 @@ def choose(  # noqa: C901 - one loop, as above
         amount = fits_in(room, instance_type[node], taken, node, request, count)
         if amount == 0 or join_of(options, joins, template[node]) < 0 or not is_sold(options, bought, row[node]):
             continue
-        if rules.shape[1] > 0:
+        if len(rules) > 0:
             amount = min(amount, cap_on(hosts, base + node, rules))
         if len(more) > 0:
             amount = min(amount, more[node])

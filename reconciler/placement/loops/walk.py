@@ -12,17 +12,24 @@ import numpy as np
 
 from reconciler.placement.arrays import (
     AFFINITY,
+    APART,
     AT,
     BATCH,
     BIN,
     CHUNKS,
+    CODE,
+    COUNTER,
     COUNTS,
+    ITSELF,
+    KEY,
+    MIN_DOMAINS,
     NODES,
     NOW,
     PLENTY,
     POOL,
     POSITION,
     ROUNDING,
+    SKEW,
     TEMPLATE,
     TYPE,
     WAS,
@@ -59,13 +66,11 @@ KIND, REQUEST, WANTED, PART, COUNTED_PART = range(5)
 MOST, SHARED, BY_PRICE, OPTIONS, LABEL_RULES, HOST_RULES, COUNTED = range(7)
 """Columns of `kinds`. MOST: how many of them an empty node takes at most. SHARED: whether
 one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …).  The others: where its rows of these tables begin; they
-end where the next kind's begin."""
+end where the next kind's begin. Its rules on labels end where those on the hostname begin."""
 NO, ONLY_CHEAPEST, CHEAPEST_FIRST = range(3)
 """ONLY_CHEAPEST: chunks keep to the cheapest domain that is open to them."""
 COMPATIBILITY, MAKEABLE, DOMAIN = range(3)
 """Columns of `options`: number of its compatibility, whether nodes can be made there, and its domain for each key from there on; -1: none."""
-CODE, COUNTER, KEY, SKEW, MIN_DOMAINS, APART, ITSELF = range(7)
-"""Columns of `rules`. COUNTER: its row of `counts`. KEY: number of its label. SKEW: maxSkew, 0 for rules that do not go by the minimum."""
 NUMBER, ROW_OF, ON_HOSTS = range(3)
 """Columns of `counted`: number of a counter in which these chunks count, its row of `counts` or of `hosts`, and which it is."""
 CHUNKS_OF, USEFUL = range(2)
@@ -299,7 +304,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
     has them (see `arrays.py`), with the number of the job as the batch.
 
     Returns the batch at which it stopped, and why (DONE, …). What the log has of that batch is to be taken back."""
-    kinds, options, rules, host_rules, all_counted, requests, times = ruled
+    kinds, options, rules, all_counted, requests, times = ruled
     types, _, _, _, _, _, sizes, mixes, begins, largest = offered
     spare = limits[1]
     counts, planned, _, seen = topology
@@ -314,16 +319,13 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
         if at[SIZES] + MOST_OPTIONS > len(sizes):
             return job, MORE_ROWS
         chunk = (requests[jobs[job, REQUEST]], jobs[job, PART], jobs[job, COUNTED_PART])
-        own = rules[kind[LABEL_RULES] : following[LABEL_RULES]]
+        own, on_hosts = rules[kind[LABEL_RULES] : kind[HOST_RULES]], rules[kind[HOST_RULES] : following[LABEL_RULES]]
         choices = options[kind[OPTIONS] : following[OPTIONS]]
         account = topology, all_counted[kind[COUNTED] : following[COUNTED]], hosts, base, limits, log, at
         for pool in range(len(spare)):
             for column in range(spare.shape[1]):
                 if spare[pool, column] < (left + 1) * largest[pool, column]:
                     return job, BY_ITSELF
-        on_hosts = np.empty((3, following[HOST_RULES] - kind[HOST_RULES]), dtype=np.int64)
-        for rule in range(on_hosts.shape[1]):
-            on_hosts[:, rule] = host_rules[kind[HOST_RULES] + rule]
         here, there = np.empty((len(own), domains), dtype=np.int64), np.empty((len(own), domains), dtype=np.bool_)
         for rule in range(len(own)):
             row, total = own[rule, COUNTER], 0
