@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -19,6 +19,7 @@ from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention
 from reconciler.placement.engine.state import State
 from reconciler.placement.engine.walk import BatchWalk
+from reconciler.placement.loops.kernel import plain
 
 _ATTEMPTS = 4
 
@@ -124,7 +125,7 @@ class Packer:
     def _place(self, batches: Sequence[Batch]) -> None:
         """Within each rank, chunks that were placed before come first, so that new ones do not displace them."""
         steady: dict[int, int] | None = None
-        walk = BatchWalk(self._state, batches)
+        walk: BatchWalk | None = None
         for level, equals in groupby(batches, key=RANK_OF):
             rank = list(equals)
             if level.after_pods and steady is None:
@@ -139,11 +140,24 @@ class Packer:
                     continue
                 one_by_one = list(members)
                 wanted = [batch.count - stayed[batch.number] for batch in one_by_one]
-                for index in walk.over(one_by_one, wanted):
+                turns: Iterable[int] = range(len(one_by_one))
+                if self._may_walk(one_by_one, wanted):
+                    walk = walk or BatchWalk(self._state, batches)
+                    turns = walk.over(one_by_one, wanted)
+                for index in turns:
                     batch = one_by_one[index]
                     self._note(batch, wanted[index] - self._place_batch(batch, wanted[index]))
             self._try_again(rank)
         self._try_again(batches)
+
+    def _may_walk(self, batches: Sequence[Batch], wanted: Sequence[int]) -> bool:
+        """Whether the loops are compiled, or pay off for chunks that new nodes are made for. Elsewhere the walk takes twice as long."""
+        state = self._state
+        if state.kernel is plain():
+            pairs = zip(batches, wanted, strict=True)
+            left = (count for batch, count in pairs if batch.opens_nodes and not has_room(state, batch))
+            state.expect_work(max(left, default=0))
+        return state.kernel is not plain()
 
     def _place_refused(self, left_out: Collection[int]) -> None:
         """Another chance for chunks that were left out, or had to expect empty nodes made for others.

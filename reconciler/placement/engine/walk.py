@@ -19,7 +19,6 @@ from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on
 from reconciler.placement.engine.open import empty_node
 from reconciler.placement.engine.over_domains import joins_dearer, option_row
 from reconciler.placement.engine.state import State
-from reconciler.placement.loops.kernel import plain
 from reconciler.placement.loops.walk import (
     ALSO,
     ASKED,
@@ -81,8 +80,7 @@ class BatchWalk:
         """Places batches in their order. Gives the index of each that has to be placed by itself, when it is its turn."""
         rows = [self._job(batch, count) for batch, count in zip(batches, wanted, strict=True)]
         jobs, job = np.array(rows, dtype=np.int64).reshape(len(rows), 5), 0
-        self._state.expect_work(max((count for kind, _, count, _, _ in rows if kind != _NOBODY), default=0))
-        if not self._kind_rows or self._state.kernel is plain():
+        if not self._kind_rows:
             yield from range(len(batches))
             return
         self._make_tables()
