@@ -34,7 +34,7 @@ class NodeTemplate:
     own_taint: of nodes that are for the chunks of one demand alone.
 
     types, type_rows, type_prices: each type once with its cheapest row and that row's price, cheapest first; shape (types,).
-    room: of these types, less daemon pods, shape (types, resources). start: where they begin in `NodeTemplates.line`.
+    room: of these types, less daemon pods, shape (types, resources).
     A type that holds no more than a cheaper one is left out, unless the pool has limits, which may rule out the cheaper one.
     """
 
@@ -48,7 +48,6 @@ class NodeTemplate:
     type_rows: Numbers
     type_prices: Numbers
     room: Amounts
-    start: int
     own_taint: Taint | None = None
     _cells: dict[str, frozenset[str | None]] = field(default_factory=dict)
     _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
@@ -219,7 +218,6 @@ class NodeTemplates:
             type_rows=np.asarray(order, dtype=np.int64),
             type_prices=np.asarray(offers.prices[order], dtype=np.int64),
             room=np.ascontiguousarray(offers.room[types]),
-            start=self.line.shape[1],
             own_taint=own_taint,
         )
         self.list.append(made)
@@ -228,7 +226,8 @@ class NodeTemplates:
         least = np.minimum.accumulate(net[::-1])[::-1]
         line = np.array((types, rows_sold, made.type_prices, least), dtype=np.int64)
         self.line = np.concatenate([self.line, line], axis=1)
-        span = np.array([[made.start], [self.line.shape[1]], [pool]], dtype=np.int64)
+        end = self.line.shape[1]
+        span = np.array([[end - len(types)], [end], [pool]], dtype=np.int64)
         self.spans = np.concatenate([self.spans, span], axis=1)
         return made
 
