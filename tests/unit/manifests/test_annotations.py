@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from reconciler.manifests.repository.declared import read
-from tests.unit.manifests.reading import codes_of, findings, only
+from tests.manifests import node_pool
+from tests.unit.manifests.reading import codes_of, declared, findings, only
 
 SPECS = {
     "autoscaling.x-k8s.io/v1 ProvisioningRequest": (
@@ -21,14 +23,17 @@ SPECS = {
     "autoscaling.x-k8s.io/v1alpha1 ProvisioningClass": "parameters: {ValidUntilSeconds: '60'}",
     "autoscaling.karpenter.sh/v1alpha1 MetricsProducer": "spec: {schedule: {defaultReplicas: 0, behaviors: []}}",
     "scheduling.k8s.io/v1 PriorityClass": "value: 5",
+    "karpenter.sh/v1 NodePool": node_pool(spec="replicas: 0").splitlines()[-1],
 }
-REQUEST, TEMPLATE, DEPLOYMENT, BUFFER, OLD_BUFFER, CLASS, SCHEDULE, PRIORITY = SPECS
+REQUEST, TEMPLATE, DEPLOYMENT, BUFFER, OLD_BUFFER, CLASS, SCHEDULE, PRIORITY, POOL = SPECS
 
 
-def document(kind: str, annotation: str) -> str:
+def document(kind: str, *annotations: str, spec: str = "") -> str:
+    """spec: in place of one that is right."""
     version, _, name = kind.partition(" ")
-    head = f"apiVersion: {version}\nkind: {name}\n"
-    return f"{head}metadata:\n  name: b\n  annotations: {{headroom.dev/{annotation}}}\n{SPECS[kind]}\n"
+    written = ", ".join(f"headroom.dev/{each}" for each in annotations)
+    head = f"apiVersion: {version}\nkind: {name}\nmetadata:\n  name: b\n  annotations: {{{written}}}\n"
+    return head + (f"spec: {{{spec}}}\n" if spec else f"{SPECS[kind]}\n")
 
 
 @pytest.mark.parametrize(
@@ -78,14 +83,11 @@ def test_the_finding_says_where_it_works() -> None:
 
 def test_two_annotations_of_buffers_on_another_kind_do_not_rule_each_other_out() -> None:
     """There was a third finding, which spoke of the request as of a buffer."""
-    found = [
-        item
-        for item in findings(document(REQUEST, "one-shot: 'true', headroom.dev/fulfilment: native"))
-        if "effect" in item.code
-    ]
+    both = ("one-shot: 'true'", "fulfilment: native")
+    found = [item for item in findings(document(REQUEST, *both)) if "effect" in item.code]
     assert [item.message.rpartition(": ")[2] for item in found] == ["only buffers use it"] * 2
-    both = document(BUFFER, "one-shot: 'true', headroom.dev/fulfilment: native")
-    assert [item.hint for item in findings(both) if "effect" in item.code] == ["remove one of the two annotations"]
+    found = [item for item in findings(document(BUFFER, *both)) if "effect" in item.code]
+    assert [item.hint for item in found] == ["remove one of the two annotations"]
 
 
 def test_on_pods_it_has_no_effect() -> None:
@@ -113,9 +115,8 @@ def test_the_prefix_alone_makes_no_annotation_similar(name: str, hint: str) -> N
 SHARE = "podTemplateRef: {name: t}, replicas: 0, percentage: 10"
 
 
-def share(percent_of: str, spec: str = SHARE, more: str = "") -> str:
-    head = document(BUFFER, f"percent-of: {percent_of!r}{more}").partition("spec:")[0]
-    return f"{head}spec: {{{spec}}}\n"
+def share(percent_of: str, *more: str, spec: str = SHARE) -> str:
+    return document(BUFFER, f"percent-of: {percent_of!r}", *more, spec=spec)
 
 
 RUNNING = "nodepool/general|namespace|cluster| cluster |selector:app=web|selector: app=web,tier in (a, b),!old"
@@ -147,131 +148,73 @@ def test_a_share_of_what_are_no_pods_is_found(percent_of: str) -> None:
     ],
 )
 def test_a_share_without_a_chunk_or_a_percentage_is_found(spec: str, hint: str) -> None:
-    found = only(share("cluster", spec))
+    found = only(share("cluster", spec=spec))
     assert (found.code, found.severity.value, found.hint) == ("invalid-annotation", "error", hint)
     assert found.path == "metadata.annotations['headroom.dev/percent-of']"
 
 
 def test_the_api_server_wants_a_number_beside_the_percentage() -> None:
-    found = only(share("cluster", "podTemplateRef: {name: t}, percentage: 10"))
+    found = only(share("cluster", spec="podTemplateRef: {name: t}, percentage: 10"))
     assert found.code == "template-without-size"
     assert found.hint.startswith("add replicas: 3, or limits; with a percentage of what runs replicas: 0")
 
 
 def test_a_share_that_is_left_to_an_autoscaler_has_no_effect() -> None:
-    found = only(share("cluster", more=", headroom.dev/fulfilment: native"))
+    found = only(share("cluster", "fulfilment: native"))
     assert (found.code, found.hint) == ("annotation-without-effect", "remove one of the two annotations")
-    assert codes_of(share("cluster", more=", headroom.dev/fulfilment: balloon")) == []
+    assert codes_of(share("cluster", "fulfilment: balloon")) == []
 
 
-FOLLOWER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: web
-  namespace: shop
-  annotations:
-    ANNOTATIONS
-spec:
-  podTemplateRef: {name: web}
-"""
-POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata:
-  name: reports
-  annotations:
-    ANNOTATIONS
-spec:
-  replicas: 0
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
-"""
-BY_NODE_CLASS = """\
-apiVersion: autoscaling.x-k8s.io/v1alpha1
-kind: Buffer
-metadata:
-  name: web
-  namespace: shop
-  annotations:
-    ANNOTATIONS
-spec:
-  capacity: {nodeClass: {totalCpu: 4, totalMem: 8Gi}}
-"""
-TEMPLATE_OF_IT = """\
-apiVersion: v1
-kind: PodTemplate
-metadata:
-  name: web
-  namespace: shop
-  annotations:
-    ANNOTATIONS
-template:
-  spec:
-    containers: [{name: web, image: web}]
-"""
-FROM, DURING, LEAD = "headroom.dev/replicas-from", "headroom.dev/active-during", "headroom.dev/lead-time"
-
-
-def told(document: str, *annotations: str) -> list[tuple[str, int]]:
-    """Code and line of every finding but notes about what the repository does not have."""
-    text = document.replace("ANNOTATIONS", "\n    ".join(annotations))
-    found = read({"a.yaml": text.encode()}).findings
-    return [
-        (item.code, item.position.line)
-        for item in found
-        if item.position is not None and item.code != "not-in-repository"
-    ]
+FROM, DURING, LEAD = "replicas-from", "active-during", "lead-time"
+FOLLOWER = partial(document, BUFFER, spec="podTemplateRef: {name: t}")
+STATIC_POOL = partial(document, POOL)
+BY_NODE_CLASS = partial(document, OLD_BUFFER, spec="capacity: {nodeClass: {totalCpu: 4, totalMem: 8Gi}}")
 
 
 @pytest.mark.parametrize(
-    ("document", "annotations"),
+    "text",
     [
-        (FOLLOWER, (f"{FROM}: office",)),  # the size comes from the schedule: no finding that it has none
-        (FOLLOWER, (f"{FROM}: shop/office", f"{LEAD}: 10m")),
-        (FOLLOWER, (f"{FROM}: office", f"{DURING}: season", f"{LEAD}: 168h")),
-        (POOL, (f"{FROM}: shop/office", f"{LEAD}: 10m")),
-        (POOL, (f"{FROM}: office",)),
-        (BY_NODE_CLASS, (f"{DURING}: office",)),
+        FOLLOWER(f"{FROM}: office"),  # the size comes from the schedule: no finding that it has none
+        FOLLOWER(f"{FROM}: default/office", f"{LEAD}: 10m"),
+        FOLLOWER(f"{FROM}: office", f"{DURING}: season", f"{LEAD}: 168h"),
+        STATIC_POOL(f"{FROM}: shop/office", f"{LEAD}: 10m"),
+        STATIC_POOL(f"{FROM}: office"),
+        BY_NODE_CLASS(f"{DURING}: office"),
     ],
 )
-def test_what_is_right_is_passed_over_in_silence(document: str, annotations: tuple[str, ...]) -> None:
-    assert told(document, *annotations) == []
+def test_what_is_right_is_passed_over_in_silence(text: str) -> None:
+    assert codes_of(text) == []
 
 
 @pytest.mark.parametrize(
-    ("document", "annotations", "finding"),
+    ("text", "code", "field"),
     [
-        (FOLLOWER, (f"{FROM}: other/office",), ("invalid-annotation", 7)),
-        (POOL, (f"{FROM}: a/b/c",), ("invalid-annotation", 6)),
-        (POOL, (f"{FROM}: office", f"{DURING}: office"), ("annotation-without-effect", 7)),
-        (TEMPLATE_OF_IT, (f"{FROM}: office",), ("annotation-without-effect", 7)),
-        (BY_NODE_CLASS, (f"{FROM}: office",), ("annotation-without-effect", 7)),
-        (BY_NODE_CLASS, (f"{LEAD}: 10m",), ("annotation-without-effect", 7)),
-        (FOLLOWER, (f"{FROM}: office", f"{LEAD}: 169h"), ("invalid-annotation", 8)),
-        (FOLLOWER, (f"{FROM}: office", f"{LEAD}: soon"), ("invalid-annotation", 8)),
-        (POOL.replace("  replicas: 0\n", ""), (f"{FROM}: office",), ("static-by-schedule", 6)),
-        (POOL.replace("  replicas: 0\n", "  weight: 5\n"), (f"{FROM}: office",), ("static-pool", 8)),
-        (FOLLOWER, (f"{DURING}: office",), ("template-without-size", 8)),
+        (FOLLOWER(f"{FROM}: other/office"), "invalid-annotation", FROM),
+        (STATIC_POOL(f"{FROM}: a/b/c"), "invalid-annotation", FROM),
+        (STATIC_POOL(f"{FROM}: office", f"{DURING}: office"), "annotation-without-effect", DURING),
+        (document(TEMPLATE, f"{FROM}: office"), "annotation-without-effect", FROM),
+        (BY_NODE_CLASS(f"{FROM}: office"), "annotation-without-effect", FROM),
+        (BY_NODE_CLASS(f"{LEAD}: 10m"), "annotation-without-effect", LEAD),
+        (FOLLOWER(f"{FROM}: office", f"{LEAD}: 169h"), "invalid-annotation", LEAD),
+        (FOLLOWER(f"{FROM}: office", f"{LEAD}: soon"), "invalid-annotation", LEAD),
+        (STATIC_POOL(f"{FROM}: office").replace("replicas: 0", ""), "static-by-schedule", FROM),
+        (STATIC_POOL(f"{FROM}: office").replace("replicas: 0", "weight: 5"), "static-pool", "spec.weight"),
+        (FOLLOWER(f"{DURING}: office"), "template-without-size", "spec"),
     ],
 )
-def test_what_does_nothing_or_leads_nowhere_is_told_at_its_line(
-    document: str, annotations: tuple[str, ...], finding: tuple[str, int]
-) -> None:
-    assert finding in told(document, *annotations)
+def test_what_does_nothing_or_leads_nowhere_is_told_where_it_stands(text: str, code: str, field: str) -> None:
+    path = field if "spec" in field else f"metadata.annotations['headroom.dev/{field}']"
+    assert (code, path) in [(item.code, item.path) for item in findings(text)]
 
 
 def test_a_schedule_that_the_repository_does_not_have_must_be_in_the_cluster() -> None:
-    found = read({"a.yaml": FOLLOWER.replace("ANNOTATIONS", f"{FROM}: office").encode()}).findings
-    messages = [item.message for item in found if "replicas-from" in item.path]
-    assert messages == ["MetricsProducer/shop/office is not in this repository: it must be in the cluster already"]
+    found = declared(FOLLOWER(f"{FROM}: office")).findings
+    messages = [item.message for item in found if FROM in item.path]
+    assert messages == ["MetricsProducer/default/office is not in this repository: it must be in the cluster already"]
 
 
 def test_a_template_with_errors_is_in_the_repository_all_the_same() -> None:
     """It was said to be missing from the repository, beside its own error."""
-    template = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: web, namespace: shop}\ntemplate: {spec: {containers: []}}\n"
-    buffer = FOLLOWER.replace("ANNOTATIONS", "{}") + "  replicas: 1\n"
-    found = read({"buffer.yaml": buffer.encode(), "template.yaml": template.encode()}).findings
+    template = "---\napiVersion: v1\nkind: PodTemplate\nmetadata: {name: t}\ntemplate: {spec: {containers: []}}\n"
+    found = declared(document(BUFFER) + template).findings
     assert [(item.code, item.ref and item.ref.kind) for item in found] == [("invalid-value", "PodTemplate")]

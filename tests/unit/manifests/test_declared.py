@@ -16,20 +16,16 @@ from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.source.selection import TreeLimits
+from tests import manifests
+from tests.manifests import node_pool, pod_template, request
 
 
 def buffer(name: str, replicas: object = 1, version: str = "v1beta1") -> str:
-    return (
-        f"apiVersion: autoscaling.x-k8s.io/{version}\nkind: CapacityBuffer\nmetadata: {{name: {name}, namespace: shop}}\n"
-        f"spec: {{podTemplateRef: {{name: t}}, replicas: {replicas}}}\n"
-    )
+    return manifests.buffer(name, f"replicas: {replicas}").replace("v1beta1", version)
 
 
 def pool(name: str, weight: object = 1) -> str:
-    return (
-        f"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: {name}}}\nspec:\n  weight: {weight}\n"
-        "  template: {spec: {nodeClassRef: {group: g, kind: K, name: default}, requirements: []}}\n"
-    )
+    return node_pool(name, f"weight: {weight}")
 
 
 def repository(**files: str) -> Declared:
@@ -41,16 +37,16 @@ def names(declared: Declared) -> list[str]:
 
 
 def test_kinds_are_sorted_whatever_the_files_are_called() -> None:
-    declared = repository(z=buffer("a"), a=buffer("c") + "---\n" + buffer("b"))
+    declared = repository(z=buffer("a"), a=buffer("c") + buffer("b"))
     assert names(declared) == ["a", "b", "c"]
     assert [manifest.ref.name for manifest in declared.manifests] == ["a", "b", "c"]
 
 
 def test_the_same_object_twice_is_applied_in_neither_form() -> None:
-    declared = repository(a=buffer("x"), b=buffer("xx") + "---\n" + buffer("x", 2, "v1alpha1"))
+    declared = repository(a=buffer("x"), b=buffer("xx") + buffer("x", 2, "v1alpha1"))
     (finding,) = [finding for finding in declared.findings if finding.code == "duplicate-object"]
-    assert str(finding.position) == "b.yaml:8:12"
-    assert "a.yaml:1:1" in finding.message
+    assert str(finding.position) == "b.yaml:9:12"
+    assert "a.yaml:2:1" in finding.message
     assert names(declared) == ["xx"]
     assert {ref.name for ref in declared.broken} == {"x"}
 
@@ -65,28 +61,21 @@ def test_references_out_of_the_repository_are_notes() -> None:
     declared = repository(a=buffer("x"))
     (finding,) = declared.findings
     assert (finding.code, finding.severity, finding.path) == ("not-in-repository", "info", "spec.podTemplateRef.name")
-    template = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t, namespace: shop}\n"
-    template += "template: {spec: {containers: [{name: c}]}}\n"
-    assert repository(a=buffer("x"), b=template).findings == ()
+    assert repository(a=buffer("x"), b=pod_template()).findings == ()
 
 
-def test_a_reference_to_a_name_that_is_nearly_there_asks_whether_that_one_is_meant() -> None:
-    text = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: NAME, namespace: WHERE}\n"
-    text += "template: {spec: {containers: [{name: c}]}}\n"
-    asking = buffer("x").replace("name: t}", "name: trainr}")
-    assert "trainr" in asking
-    hints = {}
-    for where in ("shop", "elsewhere"):
-        template = text.replace("NAME", "trainer").replace("WHERE", where)
-        (finding,) = repository(a=asking, b=template).findings
-        hints[where] = finding.hint
-    assert hints["shop"] == 'did you mean "trainer"? If not, ignore this if something else deploys it'
-    assert hints["elsewhere"] == "ignore this if something else deploys it"
+@pytest.mark.parametrize(
+    ("where", "hint"), [("shop", 'did you mean "trainer"? If not, ignore this if'), ("elsewhere", "ignore this if")]
+)
+def test_a_reference_to_a_name_that_is_nearly_there_asks_whether_that_one_is_meant(where: str, hint: str) -> None:
+    asking = manifests.buffer(size="replicas: 1", of="podTemplateRef: {name: trainr}")
+    (finding,) = repository(a=asking, b=pod_template("trainer", namespace=where)).findings
+    assert finding.hint == f"{hint} something else deploys it"
 
 
 def test_an_invalid_document_keeps_its_last_good_version_in_force() -> None:
-    before = repository(a=buffer("x", 1) + "---\n" + buffer("xx", 1), p=pool("p", 1))
-    after = repository(a=buffer("x", "many") + "---\n" + buffer("xx", 2), p=pool("p", 1000))
+    before = repository(a=buffer("x", 1) + buffer("xx", 1), p=pool("p", 1))
+    after = repository(a=buffer("x", "many") + buffer("xx", 2), p=pool("p", 1000))
     kept = with_last_good(after, before)
     assert [(item.ref.name, item.replicas) for item in kept.buffers] == [("x", 1), ("xx", 2)]
     assert [item.weight for item in kept.node_pools] == [1]
@@ -96,7 +85,7 @@ def test_an_invalid_document_keeps_its_last_good_version_in_force() -> None:
 
 
 def test_documents_that_a_broken_file_hides_stay_in_force() -> None:
-    before = repository(a=buffer("x", 1) + "---\n" + buffer("xx", 1), b=buffer("z", 1))
+    before = repository(a=buffer("x", 1) + buffer("xx", 1), b=buffer("z", 1))
     after = repository(a=buffer("x", 2) + "---\nkind: [\n", b="")
     kept = with_last_good(after, before)
     assert [(item.ref.name, item.replicas) for item in kept.buffers] == [("x", 2), ("xx", 1)]
@@ -205,17 +194,14 @@ def test_a_file_is_too_large_wherever_it_comes_from() -> None:
 
 def test_documents_of_other_kinds_are_counted_in_one_note() -> None:
     service, claim = (f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("Service", "Secret"))
-    found = repository(a=f"{service}---\n{claim}---\n{buffer('web')}", b=service).findings
+    found = repository(a=f"{service}---\n{claim}{buffer('web')}", b=service).findings
     (note,) = [item for item in found if item.code == "other-kinds"]
     assert note.message == "3 documents are of kinds that headroom does not read, and ignored: Secret, Service"
     assert note.severity is Severity.INFO
 
 
-TEMPLATE = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: NAME}\ntemplate: {spec: {containers: [{name: main}]}}\n"
-
-
 def files(**names: str) -> dict[str, bytes]:
-    return {f"{path}.yaml": TEMPLATE.replace("NAME", name).encode() for path, name in names.items()}
+    return {f"{path}.yaml": pod_template(name).encode() for path, name in names.items()}
 
 
 def test_only_what_changed_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,38 +229,22 @@ def test_findings_between_files_are_found_anew() -> None:
 
 # What a pass works with, of what is declared and what the cluster has.
 
-REQUEST = b"""\
-apiVersion: autoscaling.x-k8s.io/v1
-kind: ProvisioningRequest
-metadata: {name: train, namespace: ml}
-spec:
-  provisioningClassName: check-capacity.autoscaling.x-k8s.io
-  podSets: [{podTemplateRef: {name: t}, count: 2}]
-"""
-BUFFER = b"""\
-apiVersion: autoscaling.x-k8s.io/v1alpha1
-kind: CapacityBuffer
-metadata: {name: web, namespace: shop}
-spec: {scalableRef: {apiGroup: apps, kind: Deployment, name: web}, replicas: 2}
-"""
-REQUEST_REF = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "ml", "train")
 
-
-def forms(text: bytes, *live: tuple[ObjectRef, Manifest], **served: tuple[str, ...]) -> InForce:
+def forms(text: str, *live: tuple[ObjectRef, Manifest], **served: tuple[str, ...]) -> InForce:
     objects = {ref: LiveObject(ref, body) for ref, body in live}
     groups = {"NodePool": "karpenter.sh"}
     apis = {(groups.get(kind, "autoscaling.x-k8s.io"), kind): versions for kind, versions in served.items()}
-    return in_force(read({"a.yaml": text}), live_declared(ClusterView(objects=objects)), objects, apis)
+    return in_force(repository(a=text), live_declared(ClusterView(objects=objects)), objects, apis)
 
 
 def test_a_version_that_the_cluster_does_not_serve_is_converted() -> None:
-    found = forms(BUFFER, CapacityBuffer=("v1beta1",))
+    found = forms(buffer("web", version="v1alpha1"), CapacityBuffer=("v1beta1",))
     assert [item.manifest["apiVersion"] for item in found.repository.manifests] == ["autoscaling.x-k8s.io/v1beta1"]
     assert found.findings == ()
 
 
 def test_a_kind_that_the_cluster_does_not_serve_still_counts_but_is_not_applied() -> None:
-    found = forms(BUFFER, NodePool=("v1",))
+    found = forms(buffer("web"), NodePool=("v1",))
     assert found.repository.manifests == ()
     assert [buffer.ref.name for buffer in found.effective.buffers] == ["web"]
     (finding,) = found.findings
@@ -284,18 +254,10 @@ def test_a_kind_that_the_cluster_does_not_serve_still_counts_but_is_not_applied(
 
 
 def test_an_edited_request_is_a_finding_and_stays_as_it_is() -> None:
-    live: Manifest = {
-        "apiVersion": "autoscaling.x-k8s.io/v1",
-        "kind": "ProvisioningRequest",
-        "metadata": {"name": "train", "namespace": "ml"},
-        "spec": {
-            "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
-            "podSets": [{"podTemplateRef": {"name": "t"}, "count": 1}],
-        },
-    }
-    found = forms(REQUEST, (REQUEST_REF, live))
+    ref = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train")
+    found = forms(request(count=2), (ref, manifests.document(request(count=1))))
     (finding,) = found.findings
     assert (finding.code, finding.path) == ("immutable-field", "spec.podSets[0].count")
     assert "new name" in finding.hint
     assert found.repository.manifests == ()
-    assert REQUEST_REF in found.repository.broken
+    assert ref in found.repository.broken
