@@ -15,6 +15,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
 from tests.case_files import Case, cases_in, for_each
+from tests.manifests import document, node_pool
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HEAD = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: general\n  annotations:\n"
@@ -115,19 +116,11 @@ def test_a_pass_leaves_out_what_cannot_be_compiled_and_never_prunes_it() -> None
     assert found.declared.broken == {ref}
 
 
-NODES = {
-    "spec": {
-        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-        "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}],
-    }
-}
-
-
 LINTS = cases_in("budget_lints.yaml")
 
 
 def findings_of(case: Case) -> tuple[Finding, ...]:
-    spec: dict[str, Any] = {"template": NODES}
+    spec: dict[str, Any] = {"template": document(node_pool())["spec"]["template"]}
     if "budgets" in case:
         budgets = case["budgets"]
         many = [{"nodes": str(number)} for number in range(budgets)] if isinstance(budgets, int) else budgets

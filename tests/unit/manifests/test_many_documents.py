@@ -17,51 +17,31 @@ import pytest
 from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.repository.declared import KnownFiles, read
+from tests.manifests import buffer, node_pool, pod_template, request
 from tests.unit.manifests.test_codes import reported_in
 
 ROOT = Path(__file__).parents[3]
 Files = Mapping[str, bytes]
 PLACE = "§"
 """Stands for the number of the document."""
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: web-§, namespace: shop}
-spec: {podTemplateRef: {name: shape-§}, replicas: 1}
-"""
-SHAPE = """\
----
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: shape-§, namespace: shop}
-template: {spec: {containers: [{name: a, image: pause, resources: {requests: {cpu: 100m}}}]}}
-"""
-REQUEST = """\
-apiVersion: autoscaling.x-k8s.io/v1
-kind: ProvisioningRequest
-metadata: {name: train-§, namespace: shop, annotations: {headroom.dev/reserve: "true"}}
-spec:
-  provisioningClassName: best-effort-atomic-scale-up.autoscaling.x-k8s.io
-  parameters: {ValidUntilSeconds: "600"}
-  podSets: [{count: 2, podTemplateRef: {name: shape-§}}]
-"""
+BUFFER = buffer("web-§", "replicas: 1", of="podTemplateRef: {name: shape-§}")
+SHAPE = pod_template("shape-§", "cpu: 100m")
+REQUEST = request("train-§", 2, template="shape-§").replace(
+    "shop}", 'shop, annotations: {headroom.dev/reserve: "true"}}'
+)
+PARAMETERS = '  parameters: {ValidUntilSeconds: "600"}\n'
 CLASS = """\
 ---
 {apiVersion: autoscaling.x-k8s.io/v1alpha1, kind: ProvisioningClass, metadata: {name: class-§}, allowedParameters: []}
 """
-POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: pool-§, annotations: {headroom.dev/allow-windows: 0 22 * * mon-fri for 8h}}
-spec: {template: {spec: {nodeClassRef: {group: g, kind: K, name: default}, requirements: []}}}
-"""
+POOL = node_pool("pool-§", allow_windows="0 22 * * mon-fri for 8h")
 CLAIMING = SHAPE.replace("{spec: {", "{spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}], ")
 MISSPELT = BUFFER.replace("shape-§", "shaep-§") + SHAPE
 DOCUMENTS = {
-    "duplicate-object": f"{BUFFER}---\n{BUFFER}",
+    "duplicate-object": BUFFER + BUFFER,
     "not-in-repository": BUFFER,
     "other-kinds": "apiVersion: v1\nkind: Service\nmetadata: {name: web-§}\n",
-    "parameter-not-allowed": REQUEST.replace("best-effort-atomic-scale-up.autoscaling.x-k8s.io", "class-§") + CLASS,
+    "parameter-not-allowed": REQUEST.replace("atomic-scale-up.kubernetes.io", "class-§") + PARAMETERS + CLASS,
     "reserve-not-tolerated": REQUEST + SHAPE,
     "resource-claims": BUFFER + CLAIMING,
     "several-clusters": BUFFER,
