@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reconciler.model.refs import ObjectRef
-from tests.builders import manifest
+from tests.builders import manifest, node_manifest
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref
 from tests.fakes.played_cluster import PlayedCluster
+from tests.manifests import snapshot_in
+from tests.unit.cluster.documents import pod
 
 
 def names(sandbox: Sandbox) -> list[str]:
@@ -40,45 +40,25 @@ def test_a_daemon_set_runs_on_every_node_that_it_may_run_on_also_on_later_ones()
 # Snapshots
 
 
-def snapshot(folder: Path, **files: list[Document]) -> Path:
-    for name, items in files.items():
-        (folder / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    return folder
-
-
-def opened(folder: Path, **options: Any) -> PlayedCluster:
-    return PlayedCluster.from_snapshot(folder, ManualClock(), real_time=False, **options)
+def opened(folder: Path, clock: ManualClock | None = None, **lists: list[Document]) -> PlayedCluster:
+    snapshot_in(folder, lists)
+    return PlayedCluster.from_snapshot(folder, clock or ManualClock(), real_time=False)
 
 
 def test_pods_of_a_snapshot_are_adopted_not_made_twice(tmp_path: Path) -> None:
-    running = running_pod("web-old-1", ("ReplicaSet", "web-old"), node="node-1")
-    node = {
-        "metadata": {"name": "node-1"},
-        "status": {
-            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-    cluster = opened(snapshot(tmp_path, pods=[running], nodes=[node], workloads=[workload(replicas=2, cpu="1")]))
+    running = running_pod("web-old-1", "ReplicaSet", "web-old", node="node-1")
+    node = node_manifest("node-1", {"cpu": "4", "memory": "8Gi", "pods": "110"})
+    cluster = opened(tmp_path, pods=[running], nodes=[node], workloads=[workload(replicas=2, cpu="1")])
     pods = cluster.view().pods
     assert sorted(pod.name == "web-old-1" for pod in pods) == [False, True]
     assert {(pod.owner_name, pod.node_name) for pod in pods} == {("web-old", "node-1")}
 
 
-def running_pod(name: str, owner: tuple[str, str], *, node: str = "gone") -> Document:
-    kind, owner_name = owner
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "shop",
-            "labels": {"app": "web", "added": "by-a-webhook"},
-            "ownerReferences": [
-                {"apiVersion": "x/v1", "kind": kind, "name": owner_name, "uid": "u", "controller": True}
-            ],
-        },
-        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "750m"}}}], "nodeName": node},
-        "status": {"phase": "Running"},
-    }
+def running_pod(name: str, kind: str, owner: str, *, node: str = "gone") -> Document:
+    found = pod(name, cpu="750m", node=node)
+    found["metadata"]["labels"]["added"] = "by-a-webhook"
+    found["metadata"]["ownerReferences"] = [{"apiVersion": "x/v1", "kind": kind, "name": owner, "controller": True}]
+    return found
 
 
 def scale_of(kind: str, *, replicas: int) -> Document:
@@ -87,8 +67,8 @@ def scale_of(kind: str, *, replicas: int) -> Document:
 
 
 def test_a_kind_with_a_scale_has_pods_like_its_newest(tmp_path: Path) -> None:
-    pods = [running_pod("web-1", ("CloneSet", "web"))]
-    cluster = opened(snapshot(tmp_path, pods=pods, workloads=[scale_of("CloneSet", replicas=1)]))
+    pods = [running_pod("web-1", "CloneSet", "web")]
+    cluster = opened(tmp_path, pods=pods, workloads=[scale_of("CloneSet", replicas=1)])
     ref = ObjectRef("example.com", "CloneSet", "shop", "web")
     assert ("example.com", "CloneSet") in cluster.view().apis
     cluster.scale(ref, 3)
@@ -109,9 +89,9 @@ def test_a_rollouts_pods_belong_to_its_replica_set(tmp_path: Path) -> None:
         "name": "web-abc",
         "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Rollout", "name": "web", "uid": "u"}],
     }
-    pods = [running_pod("web-abc-1", ("ReplicaSet", "web-abc"))]
+    pods = [running_pod("web-abc-1", "ReplicaSet", "web-abc")]
     lists = [replica_set, scale_of("Rollout", replicas=1)]
-    cluster = opened(snapshot(tmp_path, pods=pods, workloads=lists))
+    cluster = opened(tmp_path, pods=pods, workloads=lists)
     cluster.scale(ObjectRef("example.com", "Rollout", "shop", "web"), 4)
     assert {pod.owner_name for pod in cluster.view().pods} == {"web-abc"}
     assert len(cluster.view().pods) == 4
@@ -130,7 +110,7 @@ def test_a_job_of_a_snapshot_has_the_pods_that_are_left(tmp_path: Path, changes:
     job = workload("batch", kind="Job", replicas=0) | {"apiVersion": "batch/v1"}
     job["spec"] |= {"parallelism": 2, "completions": 4, **changes.get("spec", {})}
     job["status"] = changes.get("status", {})
-    assert len(opened(snapshot(tmp_path, workloads=[job])).view().pods) == count
+    assert len(opened(tmp_path, workloads=[job]).view().pods) == count
 
 
 def test_a_node_claim_in_the_middle_of_its_life_goes_on(tmp_path: Path) -> None:
@@ -144,6 +124,6 @@ def test_a_node_claim_in_the_middle_of_its_life_goes_on(tmp_path: Path) -> None:
         "conditions": [{"type": "Launched", "status": "True"}],
     }
     clock = ManualClock()
-    cluster = PlayedCluster.from_snapshot(snapshot(tmp_path, nodeclaims=[launched]), clock, real_time=False)
+    cluster = opened(tmp_path, clock, nodeclaims=[launched])
     clock.advance(60)
     assert [node.name for node in cluster.view().nodes] == ["node-a"]
