@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,27 +16,21 @@ from reconciler.model.errors import Invalid, Misused
 from reconciler.model.nodes import Node
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from tests.builders import instance_type
+from tests import builders
+from tests.builders import instance_type, resources
 
 
-def node(name: str, *, memory: str = "8Gi", deleting: bool = False, **labels: str) -> Node:
-    known = {
-        "node.kubernetes.io/instance-type": labels.get("type", "m5.large"),
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "topology.kubernetes.io/zone": labels.get("zone", "zone-a"),
-        "karpenter.sh/capacity-type": labels.get("capacity_type", "spot"),
-        "karpenter.k8s.aws/instance-family": "m5",
-        "kubernetes.io/hostname": name,
-        "team": "shop",
-    }
-    return Node(
-        name=name,
-        capacity=Resources.parse({"cpu": "2", "memory": memory, "pods": "29"}),
-        allocatable=Resources.parse({"cpu": "1930m", "memory": "7Gi", "pods": "29"}),
-        labels=tuple(sorted((key, value) for key, value in known.items() if value)),
-        deleting=deleting,
+def node(name: str, instance_type: str = "m5.large", *, memory: str = "8Gi", **fields: Any) -> Node:
+    """What is "" of its type, zone and capacity type is no label of it."""
+    found = builders.node(
+        name,
+        instance_type=instance_type,
+        labels={"karpenter.k8s.aws/instance-family": "m5", "team": "shop"},
+        capacity=resources("2", memory, pods="29"),
+        allocatable=resources("1930m", "7Gi", pods="29"),
+        **{"capacity_type": "spot", **fields},
     )
+    return replace(found, labels=tuple(label for label in found.labels if label[1]))
 
 
 def test_a_type_is_sold_where_it_was_seen() -> None:
@@ -43,7 +39,7 @@ def test_a_type_is_sold_where_it_was_seen() -> None:
             node("a"),
             node("b", zone="zone-b", capacity_type="on-demand"),
             node("c"),
-            node("d", type="c5.large", zone="zone-c"),
+            node("d", "c5.large", zone="zone-c"),
         )
     )
     small, large = ObservedCatalog().instance_types(view)
@@ -82,7 +78,7 @@ def test_a_node_that_was_not_bought_by_karpenter_counts_as_on_demand() -> None:
 
 
 def test_nodes_that_tell_nothing_are_left_out() -> None:
-    view = ClusterView(nodes=(node("a", deleting=True), node("b", zone=""), node("c", type="")))
+    view = ClusterView(nodes=(node("a", deleting=True), node("b", zone=""), node("c", "")))
     assert ObservedCatalog().instance_types(view) == ()
 
 

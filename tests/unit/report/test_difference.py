@@ -39,34 +39,18 @@ WIDE = "\u20ac" * 700
 
 def large(count: int) -> Difference:
     """Another change, reason and finding for each, so that nothing can be grouped."""
-    names = [f"buffer-{index}" for index in range(count)]
-    plan = Plan(
-        None,
-        NOW,
-        demands=tuple(
-            DemandOutcome(
-                demand(name, count=index + 2),
-                0,
-                index + 1,
-                1,
-                (UnplacedReason(Cause.AT_LIMIT, index, f"NodePool {name} is at its limit {WIDE}"),),
-            )
-            for index, name in enumerate(names)
-        ),
-        node_claims=NodeClaimChanges(
-            create=tuple(NodeClaimCreation(name, planned(Holding(buffer_ref(name), 0, 1), price=0.1)) for name in names)
-        ),
-        objects=tuple(
-            ObjectChange(buffer_ref(name), Action.UPDATE, (FieldChange("spec.note", WIDE, f"{WIDE}{name}"),), {})
-            for name in names
-        ),
-        findings=tuple(
-            Finding(
-                "unknown-field", Severity.ERROR, f"{name} {WIDE}", SourcePosition(f"{name}.yaml", 1), buffer_ref(name)
-            )
-            for name in names
-        ),
-    )
+    outcomes, created, objects, findings = [], [], [], []
+    for index in range(count):
+        name, ref = f"buffer-{index}", buffer_ref(f"buffer-{index}")
+        full = UnplacedReason(Cause.AT_LIMIT, index, f"NodePool {name} is at its limit {WIDE}")
+        outcomes.append(DemandOutcome(demand(name, count=index + 2), 0, index + 1, 1, (full,)))
+        created.append(NodeClaimCreation(name, planned(Holding(ref, 0, 1), price=0.1)))
+        note = FieldChange("spec.note", WIDE, f"{WIDE}{name}")
+        objects.append(ObjectChange(ref, Action.UPDATE, (note,), {}))
+        place = SourcePosition(f"{name}.yaml", 1)
+        findings.append(Finding("unknown-field", Severity.ERROR, f"{name} {WIDE}", place, ref))
+    claims = NodeClaimChanges(create=tuple(created))
+    plan = Plan(None, NOW, tuple(outcomes), claims, tuple(objects), findings=tuple(findings))
     return difference(Plan(None, NOW), plan)
 
 

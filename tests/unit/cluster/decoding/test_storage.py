@@ -20,8 +20,9 @@ from reconciler.cluster.view import ViewStore
 from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Operator, Requirement, Toleration
+from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
+from tests.builders import one_of
 from tests.unit.cluster.documents import capture
 
 ZONE = "topology.kubernetes.io/zone"
@@ -83,33 +84,20 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
         },
     },
 }
+
+
+def in_zones(*zones: str) -> tuple[NodeSelectorTerm, ...]:
+    return (NodeSelectorTerm((one_of(ZONE, *zones),)),)
+
+
 STORAGE = Storage(
-    (
-        PersistentVolume(
-            "pv-1",
-            terms=(NodeSelectorTerm((Requirement(ZONE, Operator.IN, ("zone-a",)),)),),
-        ),
-    ),
+    (PersistentVolume("pv-1", terms=in_zones("zone-a")),),
     (
         VolumeClaim(
-            "shop",
-            "data",
-            volume="pv-1",
-            bound=True,
-            storage_class="gp3",
-            is_for_one_pod=True,
-            selected_node="node-1",
+            "shop", "data", "pv-1", bound=True, storage_class="gp3", is_for_one_pod=True, selected_node="node-1"
         ),
     ),
-    (
-        StorageClass(
-            "gp3",
-            "ebs.csi.aws.com",
-            waits=True,
-            topologies=(NodeSelectorTerm((Requirement(ZONE, Operator.IN, ("zone-a", "zone-b")),)),),
-            default=True,
-        ),
-    ),
+    (StorageClass("gp3", "ebs.csi.aws.com", waits=True, topologies=in_zones("zone-a", "zone-b"), default=True),),
 )
 KATA = RuntimeClass(
     "kata",
