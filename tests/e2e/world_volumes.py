@@ -6,7 +6,6 @@ pods be, and that a claim which is not bound or not there keeps them off every n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import NodeSelectorTerm
-from reconciler.model.requirements import Requirement
 from tests.builders import manifest
 from tests.e2e.world_documents import node_name
 from tests.properties.wide_volumes import DISKS, REACHES
@@ -37,13 +35,7 @@ def worlds_with_volumes(draw: st.DrawFn) -> World:
     world: World = draw(worlds())
     if draw(st.booleans()):
         return world
-    volumes = tuple(
-        PersistentVolume(
-            f"pv-{name}",
-            terms=draw(st.sampled_from(_BY_LABELS)),
-        )
-        for name in NAMES
-    )
+    volumes = tuple(PersistentVolume(f"pv-{name}", terms=draw(st.sampled_from(_BY_LABELS))) for name in NAMES)
     bound = tuple(VolumeClaim(_NAMESPACE, name, f"pv-{name}", bound=True, storage_class="disks") for name in NAMES)
     waiting = VolumeClaim(_NAMESPACE, _UNBOUND, storage_class="at-once")
     names = st.lists(st.sampled_from([*NAMES, *NAMES, _UNBOUND, _MISSING]), min_size=1, max_size=2, unique=True)
@@ -98,27 +90,12 @@ def _volume_document(world: str, item: PersistentVolume) -> Document:
 
 
 def _term(world: str, term: NodeSelectorTerm) -> Document:
-    found: Document = {}
-    if term.expressions:
-        found["matchExpressions"] = _expressions(world, term.expressions)
-    if term.fields:
-        found["matchFields"] = _expressions(world, term.fields)
-    return found
-
-
-def _expressions(world: str, items: Sequence[Requirement]) -> list[Document]:
     """Nodes are called otherwise in the cluster: by their world too."""
-    return [
-        {
-            "key": item.key,
-            "operator": str(item.operator),
-            "values": [
-                node_name(world, value) if item.key in {HOSTNAME_LABEL, "metadata.name"} else value
-                for value in item.values
-            ],
-        }
-        for item in items
-    ]
+    found = []
+    for item in term.expressions:
+        values = [node_name(world, value) if item.key == HOSTNAME_LABEL else value for value in item.values]
+        found.append({"key": item.key, "operator": str(item.operator), "values": values})
+    return {"matchExpressions": found} if found else {}
 
 
 def _claim_document(world: str, item: VolumeClaim) -> Document:
