@@ -28,6 +28,7 @@ from reconciler.model.view import ClusterView
 from reconciler.ports import Catalog
 from reconciler.settings.settings import Settings
 from reconciler.wiring.session import make_cycle
+from tests.builders import manifest
 from tests.fakes.clock import ManualClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, pool_ref
@@ -38,97 +39,91 @@ INPUTS = int(os.environ.get("HEADROOM_FUZZ", "140"))
 _POD_SPEC: dict[str, Any] = {
     "containers": [{"name": "a", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]
 }
+_CONSUMES = {
+    "autoscaling.x-k8s.io/consume-provisioning-request": "train",
+    "autoscaling.x-k8s.io/provisioning-class-name": "check-capacity.autoscaling.x-k8s.io",
+}
+_RULED_POD_SPEC = {
+    **_POD_SPEC,
+    "nodeSelector": {"a": "b"},
+    "priority": 5,
+    "tolerations": [{"key": "x", "operator": "Exists"}],
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    ],
+}
+_CLAIM_MARKS = {
+    "labels": {"karpenter.sh/nodepool": "h", "headroom.dev/placeholder": "true", "headroom.dev/attempt": "u.1"},
+    "annotations": {"headroom.dev/holds": "CapacityBuffer/shop/h=1", "karpenter.sh/do-not-disrupt": "true"},
+}
+
+
+def _shop(version: str, kind: str, spec: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return manifest(version, kind, "h", "shop", spec=spec, **fields)
+
+
 _LIVE: tuple[dict[str, Any], ...] = (
-    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "h", "namespace": "shop"}, "spec": _POD_SPEC},
-    {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "h",
-            "namespace": "shop",
-            "annotations": {
-                "autoscaling.x-k8s.io/consume-provisioning-request": "train",
-                "autoscaling.x-k8s.io/provisioning-class-name": "check-capacity.autoscaling.x-k8s.io",
-            },
-        },
-        "spec": {
-            **_POD_SPEC,
-            "nodeSelector": {"a": "b"},
-            "priority": 5,
-            "tolerations": [{"key": "x", "operator": "Exists"}],
-            "topologySpreadConstraints": [
-                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
-            ],
-        },
-    },
-    {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "h", "labels": {"karpenter.sh/nodepool": "h", "topology.kubernetes.io/zone": "a"}},
-        "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}], "providerID": "kwok://h"},
-        "status": {
+    _shop("v1", "Pod", _POD_SPEC),
+    _shop("v1", "Pod", _RULED_POD_SPEC, metadata={"annotations": _CONSUMES}),
+    manifest(
+        "v1",
+        "Node",
+        "h",
+        metadata={"labels": {"karpenter.sh/nodepool": "h", "topology.kubernetes.io/zone": "a"}},
+        spec={"taints": [{"key": "a", "effect": "NoSchedule"}], "providerID": "kwok://h"},
+        status={
             "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"},
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-22T12:00:00Z"}],
         },
-    },
-    {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {
-            "name": "h",
-            "labels": {"karpenter.sh/nodepool": "h", "headroom.dev/placeholder": "true", "headroom.dev/attempt": "u.1"},
-            "annotations": {"headroom.dev/holds": "CapacityBuffer/shop/h=1", "karpenter.sh/do-not-disrupt": "true"},
-        },
-        "spec": {
+    ),
+    manifest(
+        "karpenter.sh/v1",
+        "NodeClaim",
+        "h",
+        metadata=_CLAIM_MARKS,
+        spec={
             "nodeClassRef": {"group": "g", "kind": "K", "name": "default"},
             "requirements": [{"key": "cores", "operator": "Gt", "values": ["4"]}],
             "resources": {"requests": {"cpu": "1"}},
             "expireAfter": "720h",
         },
-        "status": {"capacity": {"cpu": "2"}, "conditions": [{"type": "Launched", "status": "True"}]},
-    },
-    {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "h", "namespace": "shop"},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "h"}}, "template": {"spec": _POD_SPEC}},
-    },
-    {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "h", "namespace": "shop"},
-        "spec": {"selector": {}, "template": {"spec": {**_POD_SPEC, "nodeSelector": {"nowhere": "x"}}}},
-    },
-    {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "h", "namespace": "shop"},
-        "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"app": "h"}}},
-        "status": {"disruptionsAllowed": 0},
-    },
-    {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "h", "namespace": "shop"},
-        "spec": {"hard": {"requests.cpu": "100", "pods": "1000"}},
-        "status": {"used": {"requests.cpu": "1"}},
-    },
-    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "h"}, "value": 10},
-    {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "h"}, "overhead": {"podFixed": {"cpu": "1"}}},
-    {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "h"}, "provisioner": "p"},
-    {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "h", "namespace": "shop"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "h"},
-    },
-    {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": "h"},
-        "spec": {"capacity": {"storage": "1Gi"}, "claimRef": {"namespace": "shop", "name": "h"}},
-    },
-)  # fmt: skip
+        status={"capacity": {"cpu": "2"}, "conditions": [{"type": "Launched", "status": "True"}]},
+    ),
+    _shop(
+        "apps/v1",
+        "Deployment",
+        {"replicas": 2, "selector": {"matchLabels": {"app": "h"}}, "template": {"spec": _POD_SPEC}},
+    ),
+    _shop(
+        "apps/v1", "DaemonSet", {"selector": {}, "template": {"spec": {**_POD_SPEC, "nodeSelector": {"nowhere": "x"}}}}
+    ),
+    _shop(
+        "policy/v1",
+        "PodDisruptionBudget",
+        {"minAvailable": "50%", "selector": {"matchLabels": {"app": "h"}}},
+        status={"disruptionsAllowed": 0},
+    ),
+    _shop(
+        "v1",
+        "ResourceQuota",
+        {"hard": {"requests.cpu": "100", "pods": "1000"}},
+        status={"used": {"requests.cpu": "1"}},
+    ),
+    manifest("scheduling.k8s.io/v1", "PriorityClass", "h", value=10),
+    manifest("node.k8s.io/v1", "RuntimeClass", "h", overhead={"podFixed": {"cpu": "1"}}),
+    manifest("storage.k8s.io/v1", "StorageClass", "h", provisioner="p"),
+    _shop(
+        "v1",
+        "PersistentVolumeClaim",
+        {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "h"},
+    ),
+    manifest(
+        "v1",
+        "PersistentVolume",
+        "h",
+        spec={"capacity": {"storage": "1Gi"}, "claimRef": {"namespace": "shop", "name": "h"}},
+    ),
+)
 
 
 def healthy() -> str:
@@ -138,12 +133,7 @@ def healthy() -> str:
         "nodeSelector": {"karpenter.sh/nodepool": "good"},
         "tolerations": [{"key": "good", "operator": "Exists"}],
     }
-    template = {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": {"name": "good", "namespace": "good"},
-        "template": {"spec": pods},
-    }
+    template = manifest("v1", "PodTemplate", "good", "good", template={"spec": pods})
     own = buffer("good")
     own["metadata"]["namespace"] = "good"
     own["spec"] = {"podTemplateRef": {"name": "good"}, "replicas": 2}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -50,15 +51,21 @@ class Mortal:
         raise KilledError
 
 
-def settle_over_a_kill(shop: BatchShop, number: int, *, sent: bool) -> None:
-    """A process that is killed at its write of that number, and one after it that goes on until nothing changes."""
+@contextmanager
+def killed(shop: BatchShop, number: int, *, sent: bool) -> Iterator[None]:
+    """A process that is killed at its write of that number, and then another in its place."""
     alive = shop.cluster
     shop.cluster = Mortal(alive, number, sent=sent)  # type: ignore[assignment]
     shop.restart()
-    with pytest.raises(KilledError):
-        shop.settle(seconds=2)
+    yield
     shop.cluster = alive
     shop.restart()
+
+
+def settle_over_a_kill(shop: BatchShop, number: int, *, sent: bool, passes: int = 8) -> None:
+    """The other goes on until nothing changes."""
+    with killed(shop, number, sent=sent), pytest.raises(KilledError):
+        shop.settle(passes=passes, seconds=2)
     shop.settle()
 
 
@@ -98,13 +105,8 @@ def test_a_kill_while_an_attempt_is_rolled_back_leaves_nothing(number: int) -> N
     document = request(count=6, class_name=ATOMIC, parameters={"ValidUntilSeconds": "120"})
     document["spec"]["podSets"].append({"podTemplateRef": {"name": "far"}, "count": 3})
     shop.settle(document, passes=2, seconds=10)
-    alive = shop.cluster
-    shop.cluster = Mortal(alive, number, sent=number % 2 == 0)  # type: ignore[assignment]
-    shop.restart()
-    with suppress(KilledError):
+    with killed(shop, number, sent=number % 2 == 0), suppress(KilledError):
         shop.settle(passes=12)
-    shop.cluster = alive
-    shop.restart()
     shop.wait(timedelta(minutes=2))
     shop.settle()
     assert shop.claims() == []
@@ -127,14 +129,7 @@ def test_a_kill_while_a_reserved_booking_ends_leaves_no_node_reserved(number: in
     )
     assert len(reserved(shop)) == 2
     shop.wait(timedelta(minutes=10))
-    alive = shop.cluster
-    shop.cluster = Mortal(alive, number, sent=sent)  # type: ignore[assignment]
-    shop.restart()
-    with pytest.raises(KilledError):
-        shop.settle(passes=1)
-    shop.cluster = alive
-    shop.restart()
-    shop.settle()
+    settle_over_a_kill(shop, number, sent=sent, passes=1)
     assert reserved(shop) == set()
     assert shop.conditions()["BookingExpired"][0] == "True"
 

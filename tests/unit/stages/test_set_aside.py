@@ -24,37 +24,23 @@ from reconciler.report.status.text import daemon_status_text
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
+from tests.builders import manifest
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
+from tests.fakes.requests import pod_template, request
 from tests.fakes.source import FakeSource
 from tests.fakes.status import shown
 
 BAD = "bad"
+_BY_TEMPLATE = {"podTemplateRef": {"name": BAD}, "replicas": 1}
+_SCHEDULE = {"schedule": {"defaultReplicas": 1, "behaviors": []}}
 FILES = {
     "good.yaml": yaml.safe_dump(buffer("good", replicas=2)),
     "bad.yaml": yaml.safe_dump_all(
         [
-            {**buffer(BAD, replicas=1), "spec": {"podTemplateRef": {"name": BAD}, "replicas": 1}},
-            {
-                "apiVersion": "v1",
-                "kind": "PodTemplate",
-                "metadata": {"name": BAD, "namespace": "shop"},
-                "template": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "100m"}}}]}},
-            },
-            {
-                "apiVersion": "autoscaling.karpenter.sh/v1alpha1",
-                "kind": "MetricsProducer",
-                "metadata": {"name": BAD, "namespace": "shop"},
-                "spec": {"schedule": {"defaultReplicas": 1, "behaviors": []}},
-            },
-            {
-                "apiVersion": "autoscaling.x-k8s.io/v1",
-                "kind": "ProvisioningRequest",
-                "metadata": {"name": BAD, "namespace": "shop"},
-                "spec": {
-                    "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
-                    "podSets": [{"count": 1, "podTemplateRef": {"name": BAD}}],
-                },
-            },
+            {**buffer(BAD), "spec": _BY_TEMPLATE},
+            pod_template(BAD, cpu="100m"),
+            manifest("autoscaling.karpenter.sh/v1alpha1", "MetricsProducer", BAD, "shop", spec=_SCHEDULE),
+            request(BAD, template=BAD),
         ]
     ),
 }
@@ -81,8 +67,7 @@ class World:
         cluster.apply(workload(BAD, replicas=1, nodeName=f"node-{BAD}"))
         cluster.apply(workload(BAD, kind="DaemonSet"))
         for kind, (version, body) in _BARE.items():
-            metadata = {"name": BAD} | ({} if kind in _CLUSTER_SCOPED else {"namespace": "shop"})
-            cluster.apply({"apiVersion": version, "kind": kind, "metadata": metadata, **body})
+            cluster.apply(manifest(version, kind, BAD, "" if kind in _CLUSTER_SCOPED else "shop", **body))
         self.sandbox.add_node(BAD)
         self.source = FakeSource(FILES)
         self.cycle = self.sandbox.new_cycle(self.source)
