@@ -12,9 +12,6 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import place
-from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, one_of, pod, shape, spread, term, web
 from tests.unit.placement.worlds import World
 
@@ -100,23 +97,6 @@ def test_a_revision_of_its_own_is_spread_by_itself() -> None:
     assert by_zone(placed(view, demand(count=1, pod_shape=labelled("2"))), view) == {"zone-a": 1}
 
 
-def test_hosts_that_are_there_fill_evenly() -> None:
-    view = ClusterView(nodes=(node("one"), node("two")))
-
-    placement = placed(view, demand(count=6, pod_shape=web(topology_spread=(spread(HOSTNAME_LABEL),))))
-
-    assert [item.holdings[0].count for item in placement.occupied] == [3, 3]
-
-
-def test_company_may_be_placed_later_in_order() -> None:
-    near = shape("100m", pod_affinity=(term(ZONE_LABEL),))
-
-    placement = placed(ClusterView(), demand("a", count=2, pod_shape=near), demand("b", count=1, pod_shape=web()))
-
-    assert placement.unplaced == ()
-    assert len({made.zones for made in placement.planned}) == 1
-
-
 def test_whom_a_chunk_wants_near_is_told_in_order() -> None:
     """The first of them, whatever order the terms are in and however this process hashes strings."""
     terms = tuple(term(ZONE_LABEL, name) for name in "gbfdace")
@@ -194,15 +174,3 @@ def test_chunks_without_the_rule_on_both_sides_of_it_leave_nobody_out() -> None:
 
     assert placement.unplaced == ()
     assert by_zone(placement) == {"zone-a": 2, "zone-b": 2, "zone-c": 5}
-
-
-def test_no_order_of_binding_excuses_chunks_of_a_rule_in_one_zone() -> None:
-    view = ClusterView(nodes=(node("one"), node("two", zone="zone-b")))
-    freely = demand(count=2, pod_shape=web(node_selector={ZONE_LABEL: "zone-a"}))
-    evenly = demand(count=2, pod_shape=web(topology_spread=(spread(ZONE_LABEL),)))
-    pools = (node_pool(),)
-    together = place(Problem(view, pools, TYPES, (freely,)))
-
-    found = violations(Problem(view, pools, TYPES, (evenly,)), together)
-
-    assert [sentence for sentence in found if "exceeds maxSkew 1" in sentence]

@@ -13,7 +13,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, shape, spread, term, web
+from tests.builders import demand, instance_type, node, node_pool, shape
 
 ZONES = ("zone-a", "zone-b")
 SMALL = instance_type("small", cpu="2", memory="4Gi", price=0.1, zones=ZONES)
@@ -30,21 +30,6 @@ def placed(
     return place(Problem(view, (node_pool(),), types, demands))
 
 
-def test_a_zone_that_only_one_can_use_is_left_to_it() -> None:
-    apart = web("1", pod_anti_affinity=(term(ZONE_LABEL),))
-    bound_to_a = web("1", node_selector={ZONE_LABEL: "zone-a"})
-
-    placement = placed(
-        demand("anywhere-apart", count=1, pod_shape=apart), demand("in-zone-a", count=1, pod_shape=bound_to_a)
-    )
-
-    assert placement.unplaced == ()
-    assert {item.holdings[0].demand.name: item.zones for item in placement.planned} == {
-        "anywhere-apart": ("zone-b",),
-        "in-zone-a": ("zone-a",),
-    }
-
-
 @pytest.mark.parametrize("count", [30, 400])
 def test_what_gets_no_place_makes_nobody_elses_placement_dearer(count: int) -> None:
     """Its chunks counted among those that move, so that no other orders were tried, or not all ways, for the few that remain."""
@@ -59,19 +44,6 @@ def test_what_gets_no_place_makes_nobody_elses_placement_dearer(count: int) -> N
         return sum(item.price for item in found.planned)
 
     assert price(*demands, refused) == price(*demands)
-
-
-def test_spread_uses_a_zone_with_room_before_it_buys_for_an_emptier_one() -> None:
-    even = web("1500m", topology_spread=(spread(ZONE_LABEL),))
-    view = ClusterView(
-        nodes=(node("there", cpu="3", memory="8Gi", zone="zone-b"),),
-        pods=(pod("bound", node="there", pod_shape=web("1")),),
-    )
-
-    placement = placed(demand(count=2, pod_shape=even), view=view, types=(SMALL,))
-
-    assert [item.node for item in placement.occupied] == ["there"]
-    assert [item.zones for item in placement.planned] == [("zone-a",)]
 
 
 def test_what_found_no_place_is_tried_first_where_there_are_too_many_ways() -> None:
@@ -98,17 +70,6 @@ def test_what_found_no_place_is_tried_first_where_there_are_too_many_ways() -> N
         "b": "a-anywhere",
         "c": "c-zone-c",
     }
-
-
-def test_a_higher_priority_goes_before_whatever_else_that_costs() -> None:
-    view = ClusterView(nodes=(node("there", cpu="2", memory="8Gi"),))
-    first = demand("first", count=1, pod_shape=shape("2", "256Mi"), priority=10, opens_nodes=False)
-    others = demand("others", count=2, pod_shape=shape("1", "256Mi"), priority=5, opens_nodes=False)
-
-    placement = placed(first, others, view=view)
-
-    assert [item.holdings[0].demand.name for item in placement.occupied] == ["first"]
-    assert [(item.demand.name, item.count) for item in placement.unplaced] == [("others", 2)]
 
 
 def test_a_trial_finds_the_best_way_unless_that_costs_more_than_the_trial_is_of_use_for() -> None:

@@ -76,17 +76,6 @@ def test_lists_no_more_types_than_wanted_cheapest_first() -> None:
     assert node_made.instance_types == ("t0", "t1", "t2")
 
 
-def test_min_values_make_the_list_longer_and_the_nodes_smaller() -> None:
-    wanted = Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2)
-
-    placement = placed(
-        demand(count=4), pools=(node_pool(requirements=[wanted]),), options=PlacementOptions(instance_types=1)
-    )
-
-    assert all(len(item.instance_types) == 2 for item in placement.planned)
-    assert sum(item.holdings[0].count for item in placement.planned) == 4
-
-
 def test_types_without_the_label_add_no_value_to_what_min_values_count() -> None:
     family = Requirement("example.com/family", Operator.NOT_IN, ("x",), 2)
     types = tuple(
@@ -108,22 +97,6 @@ def test_min_values_are_met_where_the_cheapest_is_sold_another_way_than_the_rest
     assert planned.instance_types == ("medium", "large")
     assert planned.capacity_types == ("on-demand",)
     assert planned.price == pytest.approx(0.2)
-    assert placement.assumptions == ()
-
-
-def test_limits_leave_room_for_as_many_types_on_each_node_as_min_values_ask_for() -> None:
-    types = (SMALL, instance_type("medium", cpu="4", memory="16Gi", price=0.19), LARGE)
-    pool = node_pool(
-        requirements=[Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2)], limits={"cpu": "10"}
-    )
-
-    placement = placed(demand(count=7), pools=(pool,), types=types)
-
-    assert [(item.instance_types, item.holdings[0].count) for item in placement.planned] == [(("medium", "large"), 3)]
-    assert [item.count for item in placement.unplaced] == [4]
-    assert reasons(placement) == [
-        "NodePool general has used 8 of its cpu limit of 10, and a node that lists enough types for its minValues counts as 4"
-    ]
     assert placement.assumptions == ()
 
 
@@ -186,34 +159,6 @@ def test_larger_alternatives_are_listed_only_where_the_limit_allows_them() -> No
     assert sorted(item.instance_types for item in two.planned) == [("small",), ("small", "large")]
 
 
-def test_a_demand_may_be_all_or_nothing() -> None:
-    whole = demand(count=3, pod_shape=shape("1500m"), whole=True)
-
-    placement = placed(whole, types=(SMALL,), pools=(node_pool(limits={"nodes": "2"}),))
-
-    assert placement.planned == ()
-    assert placement.unplaced[0].count == 3
-
-
-def test_overlays_change_prices_and_capacity() -> None:
-    overlays = (
-        NodeOverlay(
-            ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap-large"),
-            (one_of("node.kubernetes.io/instance-type", "large"),),
-            price_adjustment="-90%",
-            capacity=Resources.parse({"example.com/device": "2"}),
-        ),
-    )
-
-    cheap = placed(demand(count=1), overlays=overlays).planned[0]
-    with_device = shape("1")
-    device = replace(with_device, requests=with_device.requests + Resources.parse({"example.com/device": "1"}))
-
-    assert cheap.instance_types[0] == "large"
-    assert cheap.price == pytest.approx(0.036)
-    assert placed(demand(count=3, pod_shape=device), overlays=overlays).unplaced == ()
-
-
 def test_of_two_overlays_of_equal_weight_that_may_set_the_same_a_plan_says_that_it_does_not_judge_them() -> None:
     def overlay(name: str, *types: str, **fields: object) -> NodeOverlay:
         ref = ObjectRef("karpenter.sh", "NodeOverlay", "", name)
@@ -230,15 +175,6 @@ def test_of_two_overlays_of_equal_weight_that_may_set_the_same_a_plan_says_that_
     assert said(overlay("a"), overlay("b", **gpus)) == []
     assert said(overlay("a", "small"), overlay("b", "large")) == []
     assert said(overlay("a"), overlay("b", weight=1)) == []
-
-
-def test_the_heaviest_overlay_wins() -> None:
-    def overlay(name: str, weight: int, price: str) -> NodeOverlay:
-        return NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", name), weight=weight, price=price)
-
-    overlays = (overlay("light", 1, "0.5"), overlay("heavy", 2, "0.25"))
-
-    assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(
