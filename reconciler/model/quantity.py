@@ -185,10 +185,7 @@ class Resources:
 
     def at_least(self, other: Resources) -> Resources:
         """The larger of both, resource by resource."""
-        total = dict(self.amounts)
-        for name, amount in other.amounts:
-            total[name] = max(total.get(name, 0), amount)
-        return Resources.of(total)
+        return Resources.largest((self, other))
 
     def fits(self, room: Resources) -> bool:
         """Whether `room` has at least every amount above zero."""
@@ -206,6 +203,15 @@ class Resources:
         return Resources.of(
             (name, min(each.get(name) for each in every)) for name in {name for each in every for name, _ in each}
         )
+
+    @staticmethod
+    def largest(lists: Iterable[Resources]) -> Resources:
+        """The largest amount of each resource."""
+        largest: dict[str, int] = {}
+        for resources in lists:
+            for name, amount in resources.amounts:
+                largest[name] = max(largest.get(name, 0), amount)
+        return Resources.of(largest)
 
     @staticmethod
     def total(lists: Iterable[Resources]) -> Resources:

@@ -38,7 +38,6 @@ from reconciler.placement.constraints.limits import (
     NOTHING,
     PoolLimits,
     in_its_pool,
-    largest_of,
     reservations_apart,
     reservations_of,
 )
@@ -153,7 +152,7 @@ def _offer(
         price_known=priced,
         taints=template.taints,
     )
-    largest = NOTHING if allowed is None else largest_of(offers, (own, *instance_types))
+    largest = NOTHING if allowed is None else Resources.largest(offers.capacities[n] for n in (own, *instance_types))
     return node, offers.daemon_load[instance_types].max(axis=0), largest
 
 

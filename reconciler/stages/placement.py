@@ -227,10 +227,8 @@ def used_by(
     used: dict[str, Resources] = {}
     for node in planned:
         if node.node_pool in limited:
-            largest = Resources.of({NODES: 1})
-            for name in node.instance_types:
-                largest = largest.at_least(capacities[name])
-            used[node.node_pool] = used.get(node.node_pool, Resources()) + largest
+            largest = Resources.largest(capacities[name] for name in node.instance_types)
+            used[node.node_pool] = used.get(node.node_pool, Resources()) + largest + Resources.of({NODES: 1})
     return tuple(sorted(used.items()))
 
 

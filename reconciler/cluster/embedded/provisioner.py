@@ -251,10 +251,7 @@ def _refusing(node: Node) -> Node:
 
 def _largest(node: Coming) -> Resources:
     """The largest type that it may still become, which is charged against limits, as in Karpenter."""
-    largest = Resources()
-    for way in node.ways:
-        largest = largest.at_least(way.instance_type.capacity)
-    return largest
+    return Resources.largest(way.instance_type.capacity for way in node.ways)
 
 
 def _largest_first(pod: Pod) -> tuple[int, int, str, str]:

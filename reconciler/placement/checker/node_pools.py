@@ -27,7 +27,8 @@ def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) ->
         limits = problem.pools[name].limits
         if limits is None:
             continue
-        largest = {names: _largest(problem, names) for names in {node.instance_types for node in nodes}}
+        listed = {node.instance_types for node in nodes}
+        largest = {names: Resources.largest(_capacities(problem, names)) for names in listed}
         total = Resources.total(largest[node.instance_types] for node in nodes) + Resources.of({"nodes": len(nodes)})
         capacities = [_machine_capacity(problem, item) for item in problem.cluster.machines if item.node_pool == name]
         used = Resources.total(capacities) + Resources.of({"nodes": len(capacities)})
@@ -36,22 +37,19 @@ def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) ->
                 yield f"NodePool {name}: {resource} exceeds its limit of {limit}"
 
 
-def _largest(problem: IndexedProblem, names: Iterable[str], least: Resources = Resources()) -> Resources:  # noqa: B008 - immutable
-    """The largest amount of each resource, in `least` and among the known types."""
-    for name in names:
-        if name in problem.instance_types:
-            least = least.at_least(problem.instance_types[name].capacity)
-    return least
-
-
 def _machine_capacity(problem: IndexedProblem, machine: Machine) -> Resources:
     """A machine's capacity. A node that is coming up may not report all of it yet. A NodeClaim counts as its largest type."""
     node, claim = machine.node, machine.node_claim
-    capacity = (node.capacity if node else Resources()).at_least(claim.capacity if claim else Resources())
+    own = [side.capacity for side in machine.sides]
     named = machine.label(INSTANCE_TYPE_LABEL)
     asked = claim.requirements if claim and node is None else ()
     listed = next((item.values for item in asked if item.key == INSTANCE_TYPE_LABEL), ())
-    return _largest(problem, listed if named is None else (named,), capacity)
+    return Resources.largest([*own, *_capacities(problem, listed if named is None else (named,))])
+
+
+def _capacities(problem: IndexedProblem, names: Iterable[str]) -> list[Resources]:
+    """Of those of the types that are known."""
+    return [problem.instance_types[name].capacity for name in names if name in problem.instance_types]
 
 
 def min_values_violations(problem: IndexedProblem, planned: PlannedNode, ways: Sequence[LaunchOption]) -> Iterable[str]:

@@ -23,7 +23,6 @@ from reconciler.model.nodes import (
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     InstanceType,
-    NodeClaim,
     NodePool,
 )
 from reconciler.model.placement import PlannedNode
@@ -154,22 +153,15 @@ def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozense
 
 def _capacity(machine: Machine, types: Mapping[str, InstanceType]) -> Resources:
     node, claim = machine.node, machine.node_claim
-    if node is None:
-        return Resources() if claim is None else _claim_capacity(claim, types)
-    instance_type = types.get(machine.label(INSTANCE_TYPE_LABEL) or "")
-    capacity = node.capacity.at_least(node.allocatable)
-    if claim is not None:
-        capacity = capacity.at_least(claim.capacity)
-    return capacity if instance_type is None else capacity.at_least(instance_type.capacity)
-
-
-def _claim_capacity(claim: NodeClaim, types: Mapping[str, InstanceType]) -> Resources:
+    reported = [side.capacity for side in machine.sides]
+    if node is not None:
+        known = types.get(machine.label(INSTANCE_TYPE_LABEL) or "")
+        return Resources.largest([*reported, node.allocatable, *([known.capacity] if known else ())])
+    if claim is None:
+        return Resources()
     asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels)).get(INSTANCE_TYPE_LABEL)
-    capacity = claim.capacity.at_least(claim.requests)
-    for instance_type in types.values():
-        if asked is not None and asked.allows(instance_type.name):
-            capacity = capacity.at_least(instance_type.capacity)
-    return capacity
+    possible = [item.capacity for item in types.values() if asked is not None and asked.allows(item.name)]
+    return Resources.largest([*reported, claim.requests, *possible])
 
 
 class RunningLimits:
@@ -275,14 +267,6 @@ def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
     pool = replace(offers.pool, name=named, template=replace(template, requirements=(*own, *asked)))
     both = offers.template.both(Requirements.of(asked))
     return replace(offers, pool=pool, rows=rows, template=both, minimums=(), _known={})
-
-
-def largest_of(offers: PoolOffers, instance_types: Sequence[int]) -> Resources:
-    """The largest amount of each resource among these types: the charge that covers whichever the node becomes."""
-    largest = Resources()
-    for instance_type in instance_types:
-        largest = largest.at_least(offers.capacities[instance_type])
-    return largest
 
 
 def in_its_pool(planned: PlannedNode) -> PlannedNode:

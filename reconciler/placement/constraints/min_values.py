@@ -15,7 +15,7 @@ import numpy as np
 
 from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.quantity import Resources, format_amount
-from reconciler.placement.constraints.limits import NODES, PoolLimits, largest_of
+from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, sold_in
 from reconciler.placement.requirements import Mask
 
@@ -48,7 +48,7 @@ def least_list(offers: PoolOffers, rows: Mask, primary: int) -> LeastList | None
             continue
         share = max(shares[instance_type] for instance_type in found)
         if best is None or share < best[0]:
-            best = (share, LeastList(found, largest_of(offers, found)))
+            best = (share, LeastList(found, Resources.largest(offers.capacities[each] for each in found)))
         if share <= enough:
             break
     return None if best is None else best[1]
