@@ -118,7 +118,7 @@ def relaxation_of(state: State) -> Relaxation:
     in_room = np.concatenate([of_items[able], -shares[able]], axis=1)
     fewest = np.concatenate([np.zeros(len(counts)), spread.fewest, np.zeros(len(free))])
     numbers = {(int(kinds[first]), place): number for number, (first, place) in enumerate(items)}
-    most_nodes = [_most_nodes(state, pool) for pool in range(len(state.offers))]
+    most_nodes = _most_nodes(state)
     return Relaxation(
         packing,
         Rows(
@@ -189,11 +189,11 @@ def _existing(state: State, batches: Sequence[Batch], running: Amounts | int) ->
     return room[useful].sum(axis=0), fits
 
 
-def _most_nodes(state: State, pool: int) -> float:
-    """How many new ones a NodePool may have."""
-    left = state.limits.left(state.offers[pool].pool.name).get(NODES)
-    planned = sum(state.planned.of(index).pool == pool for index in range(state.planned.count))
-    return math.inf if left is None else max(left, 0) + planned
+def _most_nodes(state: State) -> list[float]:
+    """By NodePool, how many new ones it may have."""
+    planned = Counter(state.planned.of(index).pool for index in range(state.planned.count))
+    left = [state.limits.left(item.pool.name).get(NODES) for item in state.offers]
+    return [math.inf if more is None else max(more, 0) + planned[pool] for pool, more in enumerate(left)]
 
 
 FEW_NODES = 20

@@ -174,14 +174,12 @@ class RunningLimits:
         self._names = sorted(names - {NODES})
         self._capacities = self.charges(capacity for item in offers for capacity in item.capacities)
         self._uncharged: Amounts = np.zeros((0, len(self._names)), dtype=np.int64)
-        ends = np.cumsum([len(item.capacities) for item in offers]).tolist()
-        self._of_pool = [
-            self._capacities[end - len(item.capacities) : end] for end, item in zip(ends, offers, strict=True)
-        ]
-
-        rows = [of_pool.max(axis=0, initial=0) for of_pool in self._of_pool]
-        self.largest: Amounts = np.array(rows, dtype=np.int64).reshape(len(rows), len(self._names))
+        ends = np.cumsum([len(item.capacities) for item in offers])
+        self._of_pool = np.split(self._capacities, ends[:-1]) if offers else []
+        self.largest: Amounts = np.zeros((len(offers), len(self._names)), dtype=np.int64)
         """By pool, the most of each resource that any of its types has."""
+        for pool, capacities in enumerate(self._of_pool):
+            self.largest[pool] = capacities.max(axis=0, initial=0)
 
     def now(self, charged: Amounts | None = None) -> LimitArrays:
         """Three arrays: capacity by type (numbered across all pools) and resource; what is left by pool and resource; and charges.

@@ -100,30 +100,18 @@ def worth_of_room(offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions
     """
     together = asked.sum(axis=0)
     scale = np.maximum(together, 1.0)
-    prices, sold = _sold(offers)
-    if not len(prices) or not together.any():
+    # A reservation costs next to nothing, and there are few.
+    least = [item.least_prices(item.rows & (not is_reservation(item))) for item in offers]
+    prices = np.concatenate([np.zeros(0), *least])
+    sold = (prices > 0) & (prices < PLENTY)
+    if not sold.any() or not together.any():
         return np.zeros(len(together)), np.zeros(len(rooms))
-    parts = np.maximum(sold, 0) / scale
+    prices, parts = prices[sold], np.maximum(rooms[sold], 0) / scale
     even = 1.0 / max((parts.sum(axis=1) / prices).max(), _LEAST)
     worth = MOST_WORTH * ((1 - _TIES) * dual_of(parts, prices, together / scale) + _TIES * even) / scale
     if len(asked) < _ENOUGH_BATCHES:
         return worth, np.zeros(len(rooms))
     return worth, np.maximum(rooms, 0) @ worth
-
-
-def _sold(offers: Sequence[PoolOffers]) -> tuple[Fractions, Fractions]:
-    """Price and room of each type that a pool sells, at its cheapest."""
-    prices, rooms = [], []
-    for item in offers:
-        if is_reservation(item):  # it costs next to nothing, and there are few
-            continue
-        least = item.least_prices(item.rows)
-        sold = (least > 0) & (least < PLENTY)
-        prices.append(least[sold])
-        rooms.append(item.room[sold])
-    if not prices:
-        return np.zeros(0), np.zeros((0, 0))
-    return np.concatenate(prices).astype(np.float64), np.concatenate(rooms).astype(np.float64)
 
 
 def dual_of(rooms: Fractions, prices: Fractions, asked: Fractions) -> Fractions:
