@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.model.nodes import (
@@ -81,16 +81,17 @@ class LaunchOptions:
         )
         self._keys = {key for option in every for key in option.labels}
 
-    def admitted(self, wanted: Iterable[Requirement], given: Mapping[str, str]) -> list[LaunchOption]:
+    def admitted(self, wanted: Iterable[Requirement], given: Mapping[str, str]) -> Iterator[LaunchOption]:
         """Those that meet the requirements, cheapest first, then by name; of several operating systems the first.
 
         given: labels that the node has in any case. A requirement on a label that no type has and that is not given is a person's own,
         and excludes nothing.
         """
         needs = [need for need in wanted if need.key in self._keys or need.key in given]
-        found: dict[tuple[str, int], LaunchOption] = {}
+        found: set[tuple[str, int]] = set()
         for option in self._every:
             if all(need.holds(option.labels.get(need.key, given.get(need.key))) for need in needs):
                 key = (option.instance_type.name, id(option.offering))
-                found.setdefault(key, replace(option, labels={**given, **option.labels}))
-        return list(found.values())
+                if key not in found:
+                    found.add(key)
+                    yield replace(option, labels={**given, **option.labels})

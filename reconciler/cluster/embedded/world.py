@@ -43,7 +43,7 @@ class Market:
     def _options(self) -> Callable[[tuple[Requirement, ...], tuple[tuple[str, str], ...]], list[LaunchOption]]:
         """Controllers ask the same of each NodePool again and again."""
         options = LaunchOptions(self.instance_types)
-        return lru_cache(maxsize=256)(lambda wanted, labels: options.admitted(wanted, dict(labels)))
+        return lru_cache(maxsize=256)(lambda wanted, labels: list(options.admitted(wanted, dict(labels))))
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
         offer = (instance_type, zone, capacity_type)

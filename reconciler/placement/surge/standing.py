@@ -5,10 +5,11 @@ A node that is still to come is taken for the cheapest that it may become, since
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from reconciler.model.launch_options import offering_labels, type_labels
+from reconciler.model.launch_options import LaunchOptions
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
@@ -19,7 +20,6 @@ from reconciler.model.nodes import (
     NODEPOOL_LABEL,
     REGISTERED_LABEL,
     ZONE_LABEL,
-    InstanceType,
     Node,
     NodeClaim,
     NodePool,
@@ -27,8 +27,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import reserved_taints
-from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Requirement, Taint, listed_values, single_valued
+from reconciler.model.requirements import Operator, Requirement, Taint, listed_values, single_valued
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.problem import Problem
 
@@ -47,12 +46,19 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
     keeping = {demand.ref for demand in problem.demands if demand.holds_nodes and not demand.is_pending_pod}
     held = {(item.node is not None, item.node or item.node_claim or ""): item.holdings for item in placement.occupied}
     types = {item.name: item for item in problem.instance_types}
+    options = lru_cache(maxsize=None)(
+        lambda names: LaunchOptions(types[name] for name in names or types if name in types)
+    )
     pools = {pool.name: pool for pool in problem.node_pools}
     found = []
     for machine in problem.view.machines:
         node, claim = machine.node, machine.node_claim
         holdings = (*held.get((True, machine.name), ()), *(held.get((False, claim.name), ()) if claim else ()))
-        made = _existing(machine, node, pools) if node is not None else _arriving(claim, types)
+        made = None
+        if node is not None:
+            made = _existing(machine, node, pools)
+        elif claim is not None and not claim.deleting:
+            made = _arriving(claim, options)
         if made is not None:
             is_karpenters = claim is not None or made.label(NODEPOOL_LABEL) is not None
             is_held = is_karpenters and any(holding.demand in keeping for holding in holdings)
@@ -61,14 +67,9 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
     for name, planned in zip(names, placement.planned, strict=True):
         template = pools[planned.node_pool].template
         labels = {**dict(template.labels), **dict(planned.labels), NODEPOOL_LABEL: planned.node_pool}
-        node = _bought(
-            name,
-            labels,
-            [types[each] for each in planned.instance_types],
-            requirements=planned.requirements,
-            requests=planned.requests,
-            taints=(*template.taints, *planned.taints),
-        )
+        taints = (*template.taints, *planned.taints)
+        claim = NodeClaim(name, tuple(labels.items()), (), planned.requirements, planned.requests, taints)
+        node = _arriving(claim, options)
         is_held = any(holding.demand in keeping for holding in planned.holdings) and not planned.taints
         node = replace(node, taints=_with_held(node.taints, held=is_held))
         found.append(RehearsedNode(node, planned.holdings, is_up=False))
@@ -112,47 +113,17 @@ def _existing(machine: Machine, node: Node, pools: Mapping[str, NodePool]) -> No
     )
 
 
-def _arriving(claim: NodeClaim | None, types: Mapping[str, InstanceType]) -> Node | None:
-    if claim is None or claim.deleting:
-        return None
-    launched = claim.label(INSTANCE_TYPE_LABEL)
-    names = (launched,) if launched else listed_values(claim.requirements).get(INSTANCE_TYPE_LABEL, tuple(types))
-    node = _bought(
-        claim.name,
-        dict(claim.labels),
-        [types[name] for name in names if name in types],
-        requirements=claim.requirements,
-        requests=claim.requests,
-        taints=claim.taints,
-    )
-    return replace(node, allocatable=claim.allocatable) if claim.allocatable else node
+def _arriving(claim: NodeClaim, options: Callable[[tuple[str, ...]], LaunchOptions]) -> Node:
+    """As the cheapest offering that meets its requirements and labels. Overlays may add room: there is at least what it requests.
 
-
-def _bought(
-    name: str,
-    labels: Mapping[str, str],
-    kinds: Iterable[InstanceType],
-    *,
-    requirements: tuple[Requirement, ...],
-    requests: Resources,
-    taints: tuple[Taint, ...],
-) -> Node:
-    """As the cheapest offering that meets requirements and labels. Overlays may add room: there is at least what it requests."""
-    up = {HOSTNAME_LABEL: name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
-    own = single_valued(requirements) | dict(labels) | up
-    asked = {item.key: item for item in requirements if item.key in {ZONE_LABEL, CAPACITY_TYPE_LABEL}}
-    ways = [
-        (offering.price, kind.name, offering.zone, offering.capacity_type, kind, offering)
-        for kind in kinds
-        for offering in kind.offerings
-        if offering.available
-        and all(
-            own.get(key, value) == value and (key not in asked or asked[key].holds(value))
-            for key, value in ((ZONE_LABEL, offering.zone), (CAPACITY_TYPE_LABEL, offering.capacity_type))
-        )
-    ]
-    if not ways:
-        return Node(name, requests, tuple(sorted(own.items())), taints=taints)
-    *_, kind, offering = min(ways, key=lambda way: way[:4])
-    bought = type_labels(kind) | offering_labels(offering) | own
-    return Node(name, kind.allocatable.at_least(requests), tuple(sorted(bought.items())), taints=taints)
+    options: of types by name, of all without any."""
+    up = {HOSTNAME_LABEL: claim.name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+    listed, own = listed_values(claim.requirements), single_valued(claim.requirements) | dict(claim.labels) | up
+    names = (own[INSTANCE_TYPE_LABEL],) if INSTANCE_TYPE_LABEL in own else listed.get(INSTANCE_TYPE_LABEL, ())
+    fixed = (Requirement(key, Operator.IN, (value,)) for key, value in own.items())
+    places = [item for item in (*claim.requirements, *fixed) if item.key in {ZONE_LABEL, CAPACITY_TYPE_LABEL}]
+    ways = (way for way in options(names).admitted(places, own) if way.offering.available)
+    room, labels = claim.requests, own
+    if (way := next(ways, None)) is not None:
+        room, labels = way.instance_type.allocatable.at_least(claim.requests), {**way.labels, **own}
+    return Node(claim.name, claim.allocatable or room, tuple(sorted(labels.items())), taints=claim.taints)
