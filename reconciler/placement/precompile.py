@@ -70,7 +70,8 @@ def schedule_ahead() -> list[int]:
     rows: list[int] = model.schedule([0] * (WORTH_SCHEDULING // 10)).tolist()
     model.take_back()
     one = np.zeros(1, dtype=np.int64)
-    model.worsen(np.zeros((2, 2), dtype=np.int64), np.arange(10, dtype=np.int64), 0, one, tries=1, seed=1)
+    pods, lots, targets = np.zeros(2, dtype=np.int64), np.arange(10, dtype=np.int64), np.ones(1, dtype=np.bool_)
+    model.worsen(pods, lots, targets, one, tries=1, seed=1)
     return rows
 
 

@@ -271,12 +271,12 @@ class SchedulerModel:
             found[kind] = np.where((free < 0).any(axis=1), 0, shares.min(axis=1)).sum() > filled
         return found
 
-    def worsen(self, pods: Numbers, lots: Numbers, target: int, further: Numbers, tries: int, seed: int) -> int:
-        """Changes an order for the worse, for one demand: see `walk.worsen`. pods: two rows, the kind and the demand of each."""
+    def worsen(self, pods: Numbers, lots: Numbers, targets: Mask, further: Numbers, tries: int, seed: int) -> int:
+        """Changes an order for the worse, for one demand: see `walk.worsen`."""
         asked = np.full((2, len(further)), -1, dtype=np.int64)
         asked[0] = further
-        walk = self._walk(tries * pods.shape[1])
-        return walk.worsen(self._groups, pods, lots, self._most, target, asked, tries, seed)
+        walk = self._walk(tries * len(pods))
+        return walk.worsen(self._groups, pods, lots, self._most, targets, asked, tries, seed)
 
     def bind(self, kind: int, row: int) -> None:
         """Puts one pod on a node, whatever the rules say."""

@@ -182,15 +182,16 @@ def settle(groups: Groups, order: Numbers, lots: Numbers, most: int) -> None:
         again = again[tried[1] < 0]
 
 
-def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: int, further: Numbers) -> int:
+def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, targets: Flags, further: Numbers) -> int:
     """How hard an order is on one demand: a thousand for each of its pods that waits; if none does, less one for each further pod of
     its kind that would find room.
 
-    pods: two rows, the kind and the demand of each pod. further: as `schedule` takes them. What is bound is taken back."""
-    order = np.full((2, pods.shape[1]), -1)
-    order[0] = pods[0]
+    pods: the kind of each pod. targets: by kind, whether its pods are of the demand. further: as `schedule` takes them. What is bound is
+    taken back."""
+    order = np.full((2, len(pods)), -1)
+    order[0] = pods
     settle(groups, order, lots, most)
-    strain = 1000 * np.count_nonzero((order[1] < 0) & (pods[1] == target))
+    strain = 1000 * np.count_nonzero((order[1] < 0) & targets[pods])
     if strain == 0:
         schedule(groups, further, lots, most)
         strain = -np.count_nonzero(further[1] >= 0)
@@ -199,15 +200,12 @@ def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: i
     return int(strain)
 
 
-def move(pods: Numbers, lots: Numbers, of_pods: bool, place: int, to: int) -> None:  # noqa: FBT001 - numba has no named arguments
-    """Takes a pod of the order, or else a node's lot, elsewhere; all between move up by one."""
-    step = 1 if to > place else -1
-    for row in range(2 if of_pods else 1):
-        values = pods[row] if of_pods else lots
-        taken = values[place]
-        for at in range(place, to, step):
-            values[at] = values[at + step]
-        values[to] = taken
+def move(values: Numbers, place: int, to: int) -> None:
+    """Takes a pod of the order, or a node's lot, elsewhere; all between move up by one."""
+    step, taken = 1 if to > place else -1, values[place]
+    for at in range(place, to, step):
+        values[at] = values[at + step]
+    values[to] = taken
 
 
 def next_seed(seed: int) -> int:
@@ -216,12 +214,12 @@ def next_seed(seed: int) -> int:
 
 
 def worsen(
-    groups: Groups, pods: Numbers, lots: Numbers, most: int, target: int, further: Numbers, tries: int, seed: int
+    groups: Groups, pods: Numbers, lots: Numbers, most: int, targets: Flags, further: Numbers, tries: int, seed: int
 ) -> int:
     """Looks for an order in which pods of one demand wait: moves a pod, or the lot of a node, and keeps what is not less hard on it.
 
     Writes pods and lots; see `strain_of` for the others and for what it returns. seed: below 2³¹."""
-    strain = strain_of(groups, pods, lots, most, target, further)
+    strain = strain_of(groups, pods, lots, most, targets, further)
     draws = np.zeros(3, dtype=np.int64)
     for _ in range(tries):
         if strain > 0:
@@ -230,16 +228,16 @@ def worsen(
             seed = next_seed(seed)
             draws[index] = seed >> 8
         of_pods = draws[0] % 4 > 0
-        size = pods.shape[1] if of_pods else len(lots)
-        place, to = draws[1] % size, draws[2] % size
-        if of_pods and pods[1, place] == pods[1, to]:
+        values = pods if of_pods else lots
+        place, to = draws[1] % len(values), draws[2] % len(values)
+        if of_pods and pods[place] == pods[to]:
             continue
-        move(pods, lots, of_pods, place, to)
-        found = strain_of(groups, pods, lots, most, target, further)
+        move(values, place, to)
+        found = strain_of(groups, pods, lots, most, targets, further)
         if found >= strain:
             strain = found
         else:
-            move(pods, lots, of_pods, to, place)
+            move(values, to, place)
     return strain
 
 

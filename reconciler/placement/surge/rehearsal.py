@@ -44,18 +44,16 @@ _SAMPLED_FROM = 100
 
 @dataclass(frozen=True, slots=True)
 class _Coming:
-    """Pods of one demand. kinds: a number for each pod. groups: by kind, one that has it. rows: of the nodes that hold its chunks, with
-    how many."""
+    """Pods of one demand. pods: the kind of each. rows: of the nodes that hold its chunks, with how many."""
 
     demand: ObjectRef
-    kinds: Numbers
-    groups: Mapping[int, int]
+    pods: Numbers
     rows: Counter[int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """One order. pods: two rows, the kind and the number of the demand of each. waiting: by number of a demand, how many of its pods wait."""
+    """One order. pods: the kind of each. waiting: by number of a demand, how many of its pods wait."""
 
     pods: Numbers
     nodes: Numbers
@@ -82,35 +80,36 @@ class Rehearsal:
         nodes = [_marked(item.node, scarce.get(item.node.name, 0)) for item in standing]
         demands = {item.ref: item for item in problem.demands if item.is_rehearsed}
         self._doubtful = {item.ref for item in demands.values() if item.may_fail_alone}
-        kinds: dict[PodKind, int] = {}
+        kinds: dict[tuple[ObjectRef, int], int] = {}
         held: dict[ObjectRef, Counter[tuple[int, str]]] = {ref: Counter() for ref in sorted(demands)}
-        groups: dict[ObjectRef, dict[int, int]] = {ref: {} for ref in demands}
         for item in standing:
             for holding in item.holdings:
                 if holding.demand in demands:
-                    kind = kinds.setdefault(_kind(demands[holding.demand], holding.group), len(kinds))
+                    kind = kinds.setdefault((holding.demand, holding.group), len(kinds))
                     held[holding.demand][kind, item.node.name] += holding.count
-                    groups[holding.demand][kind] = holding.group
+        self._kinds = list(kinds)
+        """Demand and group of each kind of pod."""
         self.running = running_pods(problem, standing)
         sampling = len(nodes) >= _SAMPLED_FROM
-        self._model = SchedulerModel(nodes, self.running, list(kinds), problem.view.namespaces, sampling=sampling)
+        pod_kinds = [_kind(demands[ref], group) for ref, group in kinds]
+        self._model = SchedulerModel(nodes, self.running, pod_kinds, problem.view.namespaces, sampling=sampling)
         self.nodes = self._model.nodes
         row_of = {node.name: row for row, node in enumerate(self.nodes)}
         self._coming = [
             _Coming(
                 ref,
                 np.repeat([kind for kind, _ in counts], list(counts.values())),
-                groups[ref],
                 Counter(row_of[name] for (_, name), count in counts.items() for _ in range(count)),
             )
             for ref, counts in held.items()
             if counts
         ]
-        counts = np.bincount(
-            np.concatenate([[], *(item.kinds for item in self._coming)]).astype(int), minlength=len(kinds)
-        )
+        numbers = {item.demand: number for number, item in enumerate(self._coming)}
+        self._number = np.array([numbers[ref] for ref, _ in kinds], dtype=np.int64)
+        """By kind, the number of its demand."""
+        counts = np.bincount(self._pods(range(len(self._coming))), minlength=len(kinds))
         sure = self._model.always_bound(counts)
-        self._unsure = [number for number, item in enumerate(self._coming) if not sure[item.kinds].all()]
+        self._unsure = [number for number, item in enumerate(self._coming) if not sure[item.pods].all()]
         if self._unsure and (counts.sum() + _FURTHER) * len(nodes) * MOST_TRIES >= WORTH_SCHEDULING:
             compiled_walk()
 
@@ -140,9 +139,7 @@ class Rehearsal:
     def strain(self, known: Iterable[Sequence[ObjectRef]] = ()) -> int:
         """How many pods wait in all orders that come to mind, and in those that are known: the fewer, the nearer to firm."""
         found = [*self._likely, *(self._tried(*self._again(order)) for order in known)] if len(self._coming) > 1 else []
-        alone = (
-            (each.waiting[number], len(self._coming[number].kinds)) for number, each in self._alone.items() if each
-        )
+        alone = ((each.waiting[number], len(self._coming[number].pods)) for number, each in self._alone.items() if each)
         return sum(each.waiting.total() for each in found) + sum(count for count, most in alone if count < most)
 
     def orders(self) -> tuple[tuple[Binding, ...], ...]:
@@ -197,14 +194,14 @@ class Rehearsal:
 
     def _worse(self, number: int, pods: Numbers, lots: Numbers, tries: int) -> list[_Tried]:
         """An order in which pods of the demand wait, if changes of this one lead there."""
-        further = np.repeat(self._coming[number].kinds[:1], _FURTHER)
-        self.steps += tries * pods.shape[1] * len(self.nodes)
-        strain = self._model.worsen(pods, lots, number, further, tries, seed=number + 1)
+        further = np.repeat(self._coming[number].pods[:1], _FURTHER)
+        self.steps += tries * len(pods) * len(self.nodes)
+        strain = self._model.worsen(pods, lots, self._number == number, further, tries, seed=number + 1)
         return [self._tried(pods, lots)] if strain > 0 else []
 
     def _tries(self) -> int:
         """How many orders of everybody are tried at most."""
-        pods = sum(len(item.kinds) for item in self._coming)
+        pods = sum(len(item.pods) for item in self._coming)
         return MOST_STEPS // max(1, pods * len(self.nodes))
 
     @cached_property
@@ -213,29 +210,26 @@ class Rehearsal:
 
     def _places(self, number: int) -> int:
         """How many nodes take a pod of the demand while none has come."""
-        return max(self._model.able(kind) for kind in set(self._coming[number].kinds.tolist()))
+        return max(self._model.able(kind) for kind in set(self._coming[number].pods.tolist()))
 
-    def _pods(self, order: Sequence[int]) -> Numbers:
-        """Two rows, the kind and the demand of each pod: those of one demand after the other."""
-        kinds = [self._coming[number].kinds for number in order]
-        return np.array([np.concatenate(kinds), np.repeat(order, [len(item) for item in kinds])])
+    def _pods(self, order: Iterable[int]) -> Numbers:
+        """Those of one demand after the other."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(self._coming[number].pods for number in order)])
 
     def _last(self, number: int) -> Numbers:
         return self._pods([*(item for item in self._by_places if item != number), number])
 
     def _shuffled(self, seed: int) -> tuple[Numbers, Numbers]:
         pods = self._pods(self._by_places)
-        return np.ascontiguousarray(pods[:, shuffled(pods.shape[1], seed)]), self._lots(seed)
+        return pods[shuffled(len(pods), seed)], self._lots(seed)
 
     def _again(self, order: Sequence[ObjectRef]) -> tuple[Numbers, Numbers]:
         """An order that was found for another placement, with the last of its demands as the one that comes last."""
         number_of = {item.demand: number for number, item in enumerate(self._coming)}
         numbers = [number_of[ref] for ref in order if ref in number_of]
-        kinds = [iter(item.kinds.tolist()) for item in self._coming]
-        pods = [(kind, number) for number in numbers if (kind := next(kinds[number], None)) is not None]
-        return np.array(pods, dtype=np.int64).reshape(len(pods), 2).T.copy(), self._lots(
-            0, numbers[-1] if numbers else None
-        )
+        waiting = [iter(item.pods.tolist()) for item in self._coming]
+        pods = [kind for number in numbers if (kind := next(waiting[number], None)) is not None]
+        return np.array(pods, dtype=np.int64), self._lots(0, numbers[-1] if numbers else None)
 
     def _lots(self, seed: int, last: int | None = None) -> Numbers:
         """last: the demand that comes last. Nodes that hold its chunks win ties then."""
@@ -246,11 +240,10 @@ class Rehearsal:
         return np.argsort(np.lexsort((lots, ranks)))
 
     def _tried(self, pods: Numbers, lots: Numbers) -> _Tried:
-        kinds, coming = pods
-        self.steps += len(kinds) * len(self.nodes)
-        nodes = self._model.schedule(kinds, lots, again=True)
+        self.steps += len(pods) * len(self.nodes)
+        nodes = self._model.schedule(pods, lots, again=True)
         self._model.take_back()
-        return _Tried(pods, nodes, Counter(coming[nodes < 0].tolist()))
+        return _Tried(pods, nodes, Counter(self._number[pods[nodes < 0]].tolist()))
 
     def _worst(self, number: int, all_tried: Iterable[_Tried]) -> _Tried | None:
         worst = max(all_tried, key=lambda tried: tried.waiting[number], default=None)
@@ -271,7 +264,7 @@ class Rehearsal:
         return Wait(
             own.demand,
             waiting=tried.waiting[number],
-            promised=len(own.kinds),
+            promised=len(own.pods),
             alone=alone,
             takers=() if alone else self._takers(number, tried),
             before=None,
@@ -279,17 +272,17 @@ class Rehearsal:
         )
 
     def _bindings(self, tried: _Tried) -> tuple[Binding, ...]:
-        nodes, found = [node.name for node in self.nodes], []
-        for kind, number, row in zip(*tried.pods.tolist(), tried.nodes.tolist(), strict=True):
-            coming = self._coming[number]
-            found.append(Binding(coming.demand, coming.groups[kind], nodes[row] if row >= 0 else ""))
-        return tuple(found)
+        names = [*(node.name for node in self.nodes), ""]
+        places = zip(tried.pods.tolist(), tried.nodes.tolist(), strict=True)
+        return tuple(Binding(self._kinds[kind][0], self._kinds[kind][1], names[row]) for kind, row in places)
 
     def _takers(self, number: int, tried: _Tried) -> tuple[ObjectRef, ...]:
         """Whose pods are on the demand's nodes beyond what they hold chunks for there, those with most of them first."""
         room = self._coming[number].rows
         beyond: Counter[ObjectRef] = Counter()
-        for (coming, row), count in Counter(zip(tried.pods[1].tolist(), tried.nodes.tolist(), strict=True)).items():
+        for (coming, row), count in Counter(
+            zip(self._number[tried.pods].tolist(), tried.nodes.tolist(), strict=True)
+        ).items():
             other = self._coming[coming]
             if coming != number and row in room and count > other.rows[row]:
                 beyond[other.demand] += count - other.rows[row]
