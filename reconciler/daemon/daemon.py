@@ -314,9 +314,8 @@ class Daemon:
         if leads:
             self._log.info("this replica leads now")
         else:
-            self._log.warning(
-                "this replica leads no longer", why=self._trouble() or "another replica has taken the Lease"
-            )
+            why = self._trouble() or "its Lease was taken, or ran out while the process did not run"
+            self._log.warning("this replica leads no longer", why=why)
 
     def _one_pass(self, trigger: Trigger) -> PassResult:
         with self._turn:

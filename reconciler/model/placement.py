@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import POD_KIND, ObjectRef, abridged, listed
+from reconciler.model.refs import POD_KIND, ObjectRef, listed
 from reconciler.model.requirements import Requirement, Taint
 
 
@@ -230,17 +230,19 @@ class Wait:
 
     @property
     def words(self) -> str:
-        """`2 of 12 may have to wait when web is scaled up before batch: web's pods take room that only batch's can use`."""
+        """`2 of 12 may have to wait when web is scaled up before batch: pods of web take room that pods of batch need`."""
         begin = f"{self.waiting:,} of {self.promised:,} may have to wait"
         name = self.demand.name
         if self.alone:
             return f"{begin} even when nothing but {name} is scaled up: kube-scheduler binds its pods to other nodes than planned"
         if self.before is not None:
             other = self._name(self.before)
-            return f"{begin} when {other} is scaled up before {name}: {other}'s pods take room that {name}'s need"
-        names = abridged(map(self._name, self.takers), MOST_TAKERS)
+            return (
+                f"{begin} when {other} is scaled up before {name}: pods of {other} take room that pods of {name} need"
+            )
+        names = listed(map(self._name, self.takers), most=MOST_TAKERS)
         took = (
-            f"pods of {names} take room that {name}'s need"
+            f"pods of {names} take room that pods of {name} need"
             if names
             else "kube-scheduler binds pods to other nodes than planned"
         )

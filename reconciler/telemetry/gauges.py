@@ -50,9 +50,14 @@ def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFam
 
 
 class PassGauges(Collector):
-    """If a pass ended early, gauges of later stages keep the values of the previous pass."""
+    """If a pass ended early, gauges of later stages keep the values of the previous pass.
+
+    A replica that leads no longer serves only when its passes were: alerts and autoscalers take the greatest value of all replicas, and what
+    it saw last would be served until it leads again.
+    """
 
     def __init__(self) -> None:
+        self.leads = True
         self._last: PassResult | None = None
         self._attempted: datetime | None = None
         self._succeeded: datetime | None = None
@@ -69,7 +74,10 @@ class PassGauges(Collector):
         last, attempted, succeeded = self._last, self._attempted, self._succeeded
         if last is None or attempted is None:
             return
-        yield from _pass_gauges(last, attempted, succeeded)
+        yield from _pass_times(attempted, succeeded)
+        if not self.leads:
+            return
+        yield from _pass_gauges(last)
         if last.plan is not None:
             yield from _plan_gauges(last.plan)
             yield from _demand_gauges(last.plan.demands)
@@ -82,7 +90,7 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, value=value)
 
 
-def _pass_gauges(last: PassResult, attempted: datetime, succeeded: datetime | None) -> Iterator[GaugeMetricFamily]:
+def _pass_times(attempted: datetime, succeeded: datetime | None) -> Iterator[GaugeMetricFamily]:
     yield _gauge("headroom_reconcile_last_attempt_timestamp_seconds", "When the last pass ended", attempted.timestamp())
     if succeeded is not None:
         yield _gauge(
@@ -90,6 +98,9 @@ def _pass_gauges(last: PassResult, attempted: datetime, succeeded: datetime | No
             "When the last pass without any failure ended",
             succeeded.timestamp(),
         )
+
+
+def _pass_gauges(last: PassResult) -> Iterator[GaugeMetricFamily]:
     yield _gauge("headroom_settled", "1 when nothing is left to change and nothing is on its way", last.settled)
     stalled = _stall(last)
     yield labelled(

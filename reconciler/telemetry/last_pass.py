@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -14,6 +14,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import counted, listed
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import BufferPast, FillPoint
+from reconciler.plan.facts import SUSPENDED_NOTE
 from reconciler.ports import Clock, PassResult
 from reconciler.report.escaping import timestamp
 from reconciler.report.plan.document import money
@@ -105,7 +106,7 @@ class LastPass:
         self._settled = False
         self._problems: Problems = frozenset()
         self._waiting = WaitingDeletions()
-        self._blocked = False
+        self._lasting: set[str] = set()
 
     def report(self) -> PassReport:
         """The last pass, with what earlier ones left; without a pass before the first has ended."""
@@ -202,13 +203,14 @@ class LastPass:
             objects = listed(map(str, waiting.refs), most=MOST_NAMED)
             self._log.info(waiting_words(waiting, UTC), objects=objects)
 
-    def _tell_blocked(self, reasons: Sequence[str]) -> None:
-        """Logs when deletions and releases stop, and when they go on. Reasons that change meanwhile are in the status."""
-        before, self._blocked = self._blocked, bool(reasons)
-        if reasons and not before:
-            self._log.warning("nothing is deleted or released", reasons=listed(reasons, most=MOST_NAMED))
-        elif before and not reasons:
-            self._log.info("deletions and releases go on")
+    def _tell_turn(self, begins: str, ends: str, *, lasts: bool, **facts: str) -> None:
+        """Logs once when a state begins, and once when it ends. What changes meanwhile is in the status."""
+        if lasts and begins not in self._lasting:
+            self._lasting.add(begins)
+            self._log.warning(begins, **facts)
+        elif not lasts and begins in self._lasting:
+            self._lasting.remove(begins)
+            self._log.info(ends)
 
     def _tell_news(self, result: PassResult) -> None:
         """Logs what began or ended since the pass before: findings, a stall, being settled."""
@@ -240,7 +242,12 @@ class LastPass:
                 reason, message = self._stalled
                 self._log.warning("stalled: the last good commit stays in force", reason=reason, message=message)
         if result.plan is not None:
-            self._tell_blocked(result.plan.blocked)
+            blocked, suspended = result.plan.blocked, SUSPENDED_NOTE in result.plan.notes
+            reasons = listed(blocked, most=MOST_NAMED)
+            self._tell_turn(
+                "nothing is deleted or released", "deletions and releases go on", lasts=bool(blocked), reasons=reasons
+            )
+            self._tell_turn("suspended: nothing is applied", "no longer suspended", lasts=suspended)
             self._tell_waiting(result.plan.waiting)
         if result.settled and not self._settled:
             without = [] if result.plan is None else _without_capacity(result.plan)

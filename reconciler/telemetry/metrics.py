@@ -17,6 +17,7 @@ from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
 from reconciler.report.plan.words import summary
+from reconciler.telemetry.buffers import Shortages
 from reconciler.telemetry.gauges import PassGauges
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -182,6 +183,13 @@ class Metrics:
 
     def set_leader(self, leads: bool) -> None:  # noqa: FBT001 - the one value this metric has
         self._leader.set(1 if leads else 0)
+        self._gauges.leads = leads
+        if not leads:
+            self._gauges.shortages = Shortages()  # others fill the buffers meanwhile
+
+    @property
+    def leads(self) -> bool:
+        return self._gauges.leads
 
     def exposition(self) -> tuple[bytes, str]:
         """The metrics as text and its content type."""

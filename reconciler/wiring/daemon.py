@@ -164,7 +164,7 @@ def open_served(
         progress=reached,
         proposals=proposals_of(settings, shown),
     )
-    metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
+    metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules if metrics.leads else (), clock))
     last = LastPass(cluster=shown, clock=clock, metrics=metrics, log=log)
     election = election_of(settings, cluster)
     leads = leadership(election, metrics.set_leader)

@@ -60,7 +60,8 @@ def headline(document: Row) -> str:
     rows = buffers_in(document)
     if document.get("leads") is False:
         leader = document["leader"]
-        return f"This replica is on standby{f': {leader} leads' if leader else ', and no leader is known'}"
+        past = "" if document["planned"] is None else "; what follows is as of its last pass"
+        return f"This replica is on standby{f': {leader} leads' if leader else ', and no leader is known'}{past}"
     if document["planned"] is None:
         return "No pass has made a plan yet"
     if not rows:

@@ -289,6 +289,8 @@ def test_a_replica_that_waits_says_who_leads() -> None:
     report = PassReport("shop", NOW, NOW, 0)
     assert headline(shown(report, Live(leads=False, leader="a"))) == "This replica is on standby: a leads"
     assert headline(shown(report)) == "No pass has made a plan yet"
+    led = shown(replace(report, plan=full_plan()), Live(leads=False, leader="a"))
+    assert headline(led) == "This replica is on standby: a leads; what follows is as of its last pass"
 
 
 def test_what_is_due_and_not_done() -> None:

@@ -247,7 +247,7 @@ def test_as_planned_the_wait_is_only_told() -> None:
     assert scarce(shop) == []
     assert shop.cycle.plan().required_plan.notes == (), "the checker agrees"
     assert told(shop) == [
-        "1 of 1 may have to wait when web is scaled up before batch: web's pods take room that batch's need"
+        "1 of 1 may have to wait when web is scaled up before batch: pods of web take room that pods of batch need"
     ]
 
 

@@ -15,6 +15,7 @@ from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import WaitingDeletions
+from reconciler.plan.facts import SUSPENDED_NOTE
 from reconciler.ports import PassResult
 from reconciler.report.status.document import Live
 from reconciler.report.status.text import daemon_status_text
@@ -78,7 +79,7 @@ def test_what_begins_and_ends_is_told_once() -> None:
     for result in (
         PassResult(plan=full_plan()),
         PassResult(plan=full_plan()),
-        PassResult(plan=Plan(None, NOW), tree=stalled),
+        PassResult(plan=Plan(None, NOW, notes=(SUSPENDED_NOTE,)), tree=stalled),
         PassResult(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
         PassResult(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
     ):
@@ -89,7 +90,9 @@ def test_what_begins_and_ends_is_told_once() -> None:
         ("info", "finding is gone missing-target"),
         ("warning", "stalled: the last good commit stays in force"),
         ("info", "deletions and releases go on"),
+        ("warning", "suspended: nothing is applied"),
         ("info", "the repository can be read again"),
+        ("info", "no longer suspended"),
         ("info", "settled: the cluster is as declared"),
     ]
 

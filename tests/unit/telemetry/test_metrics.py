@@ -157,6 +157,21 @@ def test_polls_and_requests_are_counted() -> None:
     assert value(metrics, "headroom_leader") == 1
 
 
+def test_a_replica_that_leads_no_longer_serves_nothing_that_may_be_outdated() -> None:
+    """Alerts take the greatest value of all replicas: what blocked deletions when it lost the Lease was told until it led again."""
+    metrics = Metrics()
+    metrics.observe(PassResult(plan=full_plan()), now=NOW)
+    cart = {"kind": "CapacityBuffer", "namespace": "shop", "name": "cart"}
+    assert (value(metrics, "headroom_plan_blocked"), metrics.leads) == (1, True)
+    metrics.set_leader(False)
+    assert (value(metrics, "headroom_plan_blocked"), metrics.leads) == (None, False)
+    assert value(metrics, "headroom_buffer_shortage_age_seconds", **cart) is None
+    assert value(metrics, "headroom_reconcile_last_success_timestamp_seconds") == NOW.timestamp()
+    metrics.set_leader(True)
+    metrics.observe(PassResult(plan=full_plan()), now=LATER)
+    assert value(metrics, "headroom_buffer_shortage_age_seconds", **cart) == 0, "others may have filled it meanwhile"
+
+
 def test_two_daemons_in_one_process_do_not_share_their_metrics() -> None:
     first, second = Metrics(), Metrics()
     first.observe_poll("changed", 0.3)

@@ -38,7 +38,7 @@ def test_pods_that_could_go_anywhere_take_the_room_of_those_that_cannot() -> Non
     (wait,) = rehearsed(two_pools(busy=True))
     assert (
         wait.words
-        == "1 of 1 may have to wait when web is scaled up before batch: web's pods take room that batch's need"
+        == "1 of 1 may have to wait when web is scaled up before batch: pods of web take room that pods of batch need"
     )
     assert [(item.demand.name, item.node) for item in wait.bindings] == [("web", "batch-1"), ("batch", "")]
 
