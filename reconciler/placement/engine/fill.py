@@ -142,28 +142,18 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
     most is used. After that it is the bin that the rest fills best."""
     chosen: list[tuple[int, int]] = []
     for wanted in range(HELD, OTHER + 1):
-        numbers = np.flatnonzero((rank == wanted) & (fits > 0))
-        able = numbers[fits[numbers] >= count]
-        if count > 0 and len(able):  # the usual case, in which nothing needs to be sorted
+        numbers, first = np.flatnonzero((rank == wanted) & (fits > 0)), 0
+        if not single and fits[numbers].max(initial=0) < count:
+            numbers = numbers[np.lexsort((numbers, fullness[numbers], -fits[numbers]))]
+            while first < len(numbers) and (amount := int(fits[numbers[first]])) < count:
+                chosen.append((int(numbers[first]), amount))
+                count, first = count - amount, first + 1
+        able = numbers[first:][fits[numbers[first:]] >= count]
+        if len(able):
             # Of these the one with the least room to spare, then the fullest, then the first.
             tight = able[fits[able] == fits[able].min()]
             return [*chosen, (int(tight[np.argmin(fullness[tight])]), count)]
-        order = numbers[np.lexsort((numbers, fullness[numbers], -fits[numbers]))]
-        falling = -fits[order]
-        first = 0
-        while count > 0 and first < len(order):
-            enough = int(np.searchsorted(falling, -count, side="right"))
-            if enough > first:
-                # Bins that take the same amount are ordered by fullness, the fullest first.
-                position = max(first, int(np.searchsorted(falling, falling[enough - 1], side="left")))
-                return [*chosen, (int(order[position]), count)]
-            if single:
-                break
-            amount = -int(falling[first])
-            chosen.append((int(order[first]), amount))
-            count -= amount
-            first += 1
-    if single and not chosen and fits.any():
+    if single and fits.any():
         best = int(np.lexsort((np.arange(len(fits)), fullness, rank, -fits))[0])
         return [(best, min(count, int(fits[best])))]
     return chosen
