@@ -9,6 +9,7 @@ to it decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -24,31 +25,26 @@ Mix: TypeAlias = list[tuple[int, int]]
 
 _FEW = 8
 """Prices are always computed up to this many chunks, since a table that small costs next to nothing."""
-_NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
 
 
+@dataclass(slots=True, eq=False)
 class SizeOptions:
     """The instance types that new nodes can have for equal chunks, and their cheapest mixes, computed once for each count.
 
     types: numbers through all pools. chunks: how many one node of the type holds, 0 where the type cannot be had.
-    prices: of its cheapest offering, in billionths of a USD an hour. These three have shape (types,).
+    prices: of its cheapest offering, in billionths of a USD an hour. costs: the same less what its room is worth. These have shape (types,).
     useful: indices into them of the sizes to choose from, the smallest first. compatibility: of the chunks.
     """
 
-    def __init__(
-        self,
-        types: Numbers,
-        chunks: Numbers,
-        prices: Numbers,
-        costs: Numbers,
-        useful: Numbers,
-        *,
-        compatibility: Compatibility,
-    ) -> None:
-        self.types, self.chunks, self.prices, self.costs, self.useful = types, chunks, prices, costs, useful
-        self.compatibility = compatibility
-        self._known: dict[int, Mix] = {}
-        self._mix_prices = self._mix_nodes = _NO_NUMBERS
+    types: Numbers
+    chunks: Numbers
+    prices: Numbers
+    costs: Numbers
+    useful: Numbers
+    compatibility: Compatibility
+    _known: dict[int, Mix] = field(default_factory=dict)
+    _mixes: Numbers = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
+    """By number of chunks, the price of the cheapest mix, and how many nodes it has."""
 
     def mix(self, count: int, kernel: Kernel) -> Mix:
         """The cheapest nodes for `count` chunks, fullest first; a choice is an index into `types`. Empty when there is no size.
@@ -56,15 +52,13 @@ class SizeOptions:
         Exact up to a few times the largest size. Beyond that, most nodes have the size with the lowest price per chunk. Among equal
         prices fewer nodes win, then the first choice."""
         if count not in self._known:
-            self._known[count] = self._chosen(count, kernel)
+            self._known[count] = self._chosen(count, kernel) if len(self.useful) else []
         return self._known[count]
 
     def _chosen(self, count: int, kernel: Kernel) -> Mix:
-        if not len(self.useful):
-            return []
         times = np.empty(len(self.useful), dtype=np.int64)
         costs = self.mix_prices(count, kernel)
-        kernel.mix_of(self.chunks, self.costs, self.useful, costs, self._mix_nodes, count, times)
+        kernel.mix_of(self.chunks, self.costs, self.useful, costs, self._mixes[1], count, times)
         mix, left = [], count
         for place in reversed(np.repeat(self.useful, times).tolist()):
             if left > 0:
@@ -74,12 +68,12 @@ class SizeOptions:
 
     def mix_prices(self, count: int, kernel: Kernel) -> Numbers:
         """The price of the mixes for 0, 1, … up to at least `count` chunks; PLENTY where there is none."""
-        known = len(self._mix_prices)
+        known = self._mixes.shape[1]
         if count >= known:
-            length = max(count + 1, 2 * known, _FEW)
-            self._mix_prices, self._mix_nodes = np.empty((2, length), dtype=np.int64)
-            kernel.mix_costs(self.chunks, self.costs, self.useful, self._mix_prices, self._mix_nodes)
-        return self._mix_prices
+            self._mixes = np.empty((2, max(count + 1, 2 * known, _FEW)), dtype=np.int64)
+            kernel.mix_costs(self.chunks, self.costs, self.useful, self._mixes[0], self._mixes[1])
+        prices: Numbers = self._mixes[0]
+        return prices
 
 
 def mix_price(mix: Mix, prices: Numbers) -> int:
