@@ -50,15 +50,13 @@ class Shares:
         self._combinations, self._opening = combinations, opening
         self._rules = [rule_row(topology, rule) for rule in rules]
         self._options = [option_row(topology, item) for item in combinations]
-        seen = [
-            {topology.column_of(rule.key, domain) for domain in state.domains_of(rule)} if rule.by_minimum else ()
-            for rule in rules
-        ]
-        widths = [len(topology.numbers[rule.key]) for rule in rules]
-        self._there = [[column in there for column in range(width)] for there, width in zip(seen, widths, strict=True)]
-        self._counts: list[list[int]] = [
-            topology.labels.table[row[COUNTER], :width].tolist() for row, width in zip(self._rules, widths, strict=True)
-        ]
+        self._counts: list[list[int]] = []
+        self._there: list[list[bool]] = []
+        for rule, row in zip(rules, self._rules, strict=True):
+            domains = state.domains_of(rule) if rule.by_minimum else ()
+            columns, width = {topology.column_of(rule.key, item) for item in domains}, len(topology.numbers[rule.key])
+            self._counts.append(topology.labels.table[row[COUNTER], :width].tolist())
+            self._there.append([column in columns for column in range(width)])
 
     def allowed(self, closed: Mapping[Combination, int] | None = None) -> list[Combination]:
         """Where one more chunk may go, assuming a node everywhere that one can be made. closed: where none can be made, each with 0.
