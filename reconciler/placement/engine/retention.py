@@ -11,11 +11,9 @@ from copy import copy
 from itertools import islice, permutations
 from typing import TypeAlias
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
 from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.pod_rules import AffinityRule, SpreadRule, affinity_of
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import is_balanced
@@ -53,16 +51,15 @@ def stays_of(state: State) -> Stays:
 
 def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
     """Places on each bin as many chunks as it held, in this order; returns how many. 0 where that would break a spread rule."""
-    rules = constraints.rules
-    saved = state.save()
+    saved, affinity = state.save(), affinity_of(constraints.rules)
     placed, step, left = 0, 1, dict(held)
     while step:
         # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
         step = 0
         for number, count in left.items():
-            amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
+            first = state.topology.bootstrapping(affinity)
+            amount = min(count, batch.count - placed - step, _allowed(state, constraints, first, number))
             if amount > 0:
-                first = _bootstrapping(state, rules)
                 task = Task(batch, (ANYWHERE,), constraints, bare=False, single=bool(first))
                 stayed = fill_one(state, task, number, amount)
                 left[number] -= stayed
@@ -76,22 +73,16 @@ def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held)
     return placed
 
 
-def _bootstrapping(state: State, rules: Sequence[TopologyRule]) -> tuple[AffinityRule, ...]:
-    return state.topology.bootstrapping(affinity_of(rules))
-
-
-def _allowed(state: State, batch: Batch, rules: Sequence[TopologyRule], number: int) -> int:
-    """How many chunks the bin may take by rules on labels other than the hostname, spread excepted.
+def _allowed(state: State, constraints: ConstraintSet, first: Sequence[AffinityRule], number: int) -> int:
+    """How many chunks the bin may take by rules on labels other than the hostname, spread excepted. first: rules that do not apply to the
+    first chunk.
 
     0 on a bin whose domain is not decided yet."""
     labels = state.bins.origins[number].labels
-    if any(isinstance(labels.get(key), tuple) for key in state.constraints(batch).keys):
+    if any(isinstance(labels.get(key), tuple) for key in constraints.keys):
         return 0
     allowed = PLENTY
-    first = _bootstrapping(state, rules)
-    for rule in rules:
-        if rule.key == HOSTNAME_LABEL:
-            continue
+    for rule in constraints.on_labels:
         domain = state.decided(number, rule.key)
         if domain is None:
             allowed = allowed if rule.apart else 0
@@ -214,7 +205,9 @@ class Retention:
             on_hosts = tuple(rule for rule in constraints.on_hosts if not rule.by_minimum)
             constraints = copy(constraints)
             constraints.spread, constraints.host_spread, constraints.on_hosts = (), (), on_hosts
-        if _bootstrapping(self._state, constraints.rules):  # the first chunk binds all others to its domain
+        if self._state.topology.bootstrapping(
+            affinity_of(constraints.rules)
+        ):  # the first chunk binds all others to its domain
             held = sorted(held, key=lambda place: -place[1])
         return _stay_on(self._state, batch, constraints, held)
 
