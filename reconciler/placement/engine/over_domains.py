@@ -182,18 +182,16 @@ class OverDomains:
         for _ in range(2 * len(combinations) + 2):
             saved = self.state.save()
             shares = self._shares(rules, combinations).distribute(count, caps)
-            short = False
+            short: dict[Combination, int] = {}
             for combination, share in shares.items():
                 placed = self._fill((combination.where,), share, opening=self.opening)
                 if placed < share:
-                    caps[combination] = placed
-                    short = True
+                    short[combination] = placed
             if not short:
                 placed = sum(shares.values())
-                if placed == count or not caps:
-                    return placed
                 # What a domain took was measured while others used more of what all share, such as a pool's limit.
-                return placed + self._one_by_one(rules, combinations, count - placed)
+                return placed + self._one_by_one(rules, combinations, count - placed) if caps else placed
+            caps |= short
             self.state.roll_back(saved)
         return self._one_by_one(rules, combinations, count)
 
