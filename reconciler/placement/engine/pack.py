@@ -10,8 +10,7 @@ import numpy as np
 
 from reconciler.placement.arrays import BATCH, BIN, Numbers
 from reconciler.placement.batches import RANK_OF, Batch
-from reconciler.placement.constraints.pod_rules import SpreadRule
-from reconciler.placement.constraints.topology import ConstraintSet
+from reconciler.placement.constraints.pod_rules import SpreadRule, affinity_of
 from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import has_room
 from reconciler.placement.engine.open import settle
@@ -277,17 +276,15 @@ class Packer:
         for needs in batch.preferences:
             firmer = replace(batch, needs=needs, preferences=())
             if placed < count:
-                constraints = self._state.constraints(firmer)
                 # The bootstrap is for required affinity. A preferred one without pods yet does not make a chunk the first.
-                if self._nobody_yet(constraints) and not self._nobody_yet(self._state.constraints(batch)):
+                if self._nobody_yet(firmer) and not self._nobody_yet(batch):
                     continue
                 placed += self._place_on(firmer, count - placed, opening=True)
         return placed
 
-    def _nobody_yet(self, constraints: ConstraintSet) -> bool:
-        """Whether no pod exists yet that these have required affinity to, other than pods like themselves."""
-        affinity = (*constraints.affinity, *constraints.host_affinity)
-        return self._state.topology.nobody_yet(affinity)
+    def _nobody_yet(self, batch: Batch) -> bool:
+        """Whether no pod exists yet that its chunks have required affinity to, other than pods like themselves."""
+        return self._state.topology.nobody_yet(affinity_of(self._state.constraints(batch).rules))
 
     def _place_on(self, batch: Batch, count: int, *, opening: bool, settled: bool = False) -> int:
         over = OverDomains(self._state, batch, opening=opening, settled=settled, others=self._batches)
