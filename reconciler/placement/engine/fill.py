@@ -17,7 +17,6 @@ from reconciler.placement.arrays import BOUND, CODE, COUNTER, PLENTY, Amounts, N
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.constraints.domain_counters import TopologyRule
-from reconciler.placement.constraints.pod_rules import AffinityRule
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import allowed
@@ -54,22 +53,21 @@ def rule_row(topology: Topology, rule: TopologyRule, bound: int = 0) -> list[int
 
 def host_rules(state: State, task: Task) -> Numbers:
     """The rules on the hostname, as the loops read them."""
-    if not task.constraints.on_hosts:
+    on_hosts = task.constraints.on_hosts
+    if not on_hosts:
         return _NO_RULES
     # The affinity rules that do not apply to the first pod of its kind.
-    bootstrapping = state.topology.bootstrapping(task.constraints.host_affinity) if task.single else ()
-    if not task.bare:
-        return _host_rules(state, task, bootstrapping)
+    without = state.topology.bootstrapping(task.constraints.host_affinity) if task.single else ()
+
+    def made() -> Numbers:
+        bounds = {
+            rule: rule.bound(0) if task.bare else state.bound_of(rule) for rule in on_hosts if rule not in without
+        }
+        rows = [rule_row(state.topology, rule, bound) for rule, bound in bounds.items()]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), BOUND + 1)
+
     # Where new nodes start empty, the bounds never change.
-    key = ("host rules", task.constraints, bootstrapping)
-    return state.once(key, lambda: _host_rules(state, task, bootstrapping))
-
-
-def _host_rules(state: State, task: Task, without: Sequence[AffinityRule]) -> Numbers:
-    rules = [rule for rule in task.constraints.on_hosts if rule not in without]
-    bounds = [rule.bound(0) if task.bare else state.bound_of(rule) for rule in rules]
-    rows = [rule_row(state.topology, rule, bound) for rule, bound in zip(rules, bounds, strict=True)]
-    return np.array(rows, dtype=np.int64).reshape(len(rows), BOUND + 1)
+    return state.once(("host rules", task.constraints, without), made) if task.bare else made()
 
 
 def most_on_empty(rules: Numbers) -> int:
@@ -90,7 +88,7 @@ def host_caps(state: State, task: Task, bins: Numbers) -> Amounts:
 def fill_existing(state: State, task: Task, count: int) -> int:
     """Places up to `count` chunks on existing bins; returns how many."""
     fits = existing_fits(state, task)
-    chosen = [] if not fits.any() else choose(fits, state.bins.rank, state.fullness, count, single=task.single)
+    chosen = choose(fits, state.bins.rank, state.fullness, count, single=task.single) if fits.any() else []
     for number, amount in chosen:
         state.add_existing(task.batch, number, amount)
     return sum(amount for _, amount in chosen)
