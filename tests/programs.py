@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +18,13 @@ def program(*names: str, install: str) -> str:
     if found is None:
         fail_or_skip(f"none of {', '.join(names)} is on PATH: install {install}")
     return found
+
+
+def ended(
+    *command: str, folder: Path | None = None, env: Mapping[str, str] | None = None, within: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A process at its end, with its exit code and both outputs as text. within: seconds."""
+    return subprocess.run(command, cwd=folder, env=env, timeout=within, capture_output=True, text=True, check=False)
 
 
 def kustomized(folder: Path, *flags: str) -> str:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.programs import ended
+
 ROOT = Path(__file__).resolve().parents[2]
 _BIN = Path(sys.executable).parent
 
@@ -28,11 +30,4 @@ def copy_of_the_product(folder: Path) -> Path:
 
 def run(program: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """One of the development tools, in a folder."""
-    return subprocess.run(
-        [str(_BIN / program), *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": str(_BIN), "PYTHONPATH": str(folder)},
-    )
+    return ended(str(_BIN / program), *arguments, folder=folder, env={"PATH": str(_BIN), "PYTHONPATH": str(folder)})

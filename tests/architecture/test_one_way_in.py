@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.source_tree import ROOT, copy_of_the_product
+from tests.architecture.source_tree import ROOT, copy_of_the_product, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +172,5 @@ def test_what_the_table_names_is_all_that_a_new_one_needs(kind: str, tmp_path: P
         text = path.read_text(encoding="utf-8") if after else ""
         assert text.count(after) or not after, after
         path.write_text(text.replace(after, after + written, 1) if after else written, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", addition.program],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("python", "-c", addition.program, folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -3,7 +3,6 @@ tests/integration/test_gitea_ci_jobs.py, GitHub's and Gitea's there alone."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.fakes.forge_server import ForgeServer
 from tests.fakes.gitlab_api import GitLabState
 from tests.git_repository import GitRepository
 from tests.headroom_command import path_with_headroom
+from tests.programs import ended
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = ROOT / "config" / "ci" / "github" / "action.yml"
@@ -37,14 +37,7 @@ def repository(tmp_path: Path) -> GitRepository:
 def run(script: str, folder: Path, **environment: str) -> None:
     """As the runners do: bash that ends at the first failure."""
     base = {"PATH": path_with_headroom(), "HOME": str(folder.parent)}
-    done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script],
-        cwd=folder,
-        env={**base, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended("bash", "-e", "-o", "pipefail", "-c", script, folder=folder, env={**base, **environment})
     assert done.returncode == 0, done.stderr
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.programs import ended
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "commands" / "init.md"
@@ -33,13 +34,7 @@ def typed(lines: list[str], folder: Path, **environment: str) -> dict[str, tuple
             f"GIT_{who}_{what}": "test@example.invalid" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
         },
     }
-    done = subprocess.run(
-        ["bash", "-c", f"exec 2>&1\n{script}"],
-        cwd=folder,
-        env={**base, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ended("bash", "-c", f"exec 2>&1\n{script}", folder=folder, env={**base, **environment})
+    done.check_returncode()
     parts = re.split(r"@@@ (\d+)\n", done.stdout)
     return {line: (int(code), output) for line, output, code in zip(lines, parts[::2], parts[1::2], strict=False)}

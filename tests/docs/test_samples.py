@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.headroom_command import path_with_headroom
+from tests.programs import ended
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "commands"
@@ -46,9 +46,7 @@ def test_a_sample_is_what_the_command_prints(block: str, tmp_path: Path) -> None
         "KUBECONFIG": os.devnull,
     }
     for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
+        done = ended("bash", "-c", command, folder=folder, env=environment)
         lines = [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
         printed = "".join(
             f"{line}\n" for line in lines if not line.startswith("… ")

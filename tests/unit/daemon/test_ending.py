@@ -27,6 +27,7 @@ from reconciler.source.credentials import GitOptions
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.wiring.daemon import Watchdogs
 from tests.fakes.passes import wrote
+from tests.programs import ended
 from tests.unit.daemon.running import LONG, PATIENCE, Passes, Running
 
 
@@ -244,14 +245,8 @@ FROZEN = """
 
 @pytest.mark.parametrize("how", ["holds the interpreter", "waits for ever"])
 def test_a_pass_that_never_ends_ends_the_process_and_shows_where_it_was(how: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(FROZEN), how],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENT,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
+    env = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = ended(sys.executable, "-c", textwrap.dedent(FROZEN), how, env=env, within=PATIENT)
     assert done.returncode == 1
     assert done.stdout == "pass\n"
     assert "in run_pass" in done.stderr

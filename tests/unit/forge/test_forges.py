@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,6 +27,7 @@ from reconciler.forge.forges import (
 from reconciler.forge.kind import CiJob, PullRequestEvent, Push, WebhookEvent
 from reconciler.model.errors import Invalid, Stalled
 from tests.architecture.source_tree import copy_of_the_product
+from tests.programs import ended
 
 
 def test_github_actions_tells_the_head_and_not_the_merge_that_it_checked_out(tmp_path: Path) -> None:
@@ -304,14 +304,7 @@ def test_a_further_forge_is_one_file_and_one_line(tmp_path: Path) -> None:
     )
     names = forges / "__init__.py"
     names.write_text(names.read_text().replace('"gitea")', '"gitea", "forgery")'))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path), "GITEA_TOKEN": "t"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(sys.executable, "-c", PROGRAM, folder=tmp_path, env={"PYTHONPATH": str(tmp_path), "GITEA_TOKEN": "t"})
     assert done.returncode == 0, done.stderr
 
 
