@@ -151,7 +151,7 @@ class Daemon:
         held_up = self.held_up
         if held_up:
             return False, held_up
-        if self._leads is False and not self._readiness[0]:
+        if self._leads is False:
             return True, "another replica leads"
         return self._readiness
 

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
 from reconciler.model.errors import Failure, Transient
 from reconciler.model.placement import Holding
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.ports import PassResult
 from reconciler.report.plan.words import summary
 from reconciler.telemetry.buffers import Shortages
@@ -51,7 +51,8 @@ def failure_of(result: PassResult) -> Failure | None:
     again = [write for write in result.change_set.results if write.outcome is Outcome.FAILED]
     if not again:
         return None
-    return Transient(f"{len(again)} writes failed, the first of {again[0].write.ref}: {again[0].message}")
+    how_many = f"{counted(len(again), 'write')} failed" + (", the first" if len(again) > 1 else "")
+    return Transient(f"{how_many} of {again[0].write.ref}: {again[0].message}")
 
 
 def wrote(result: PassResult) -> bool:

@@ -161,11 +161,13 @@ def _wrong(document: Mapping[str, Any], now: datetime) -> Iterable[str]:
     elif _is_late(document, now):
         after = format_duration(timedelta(seconds=document["lateAfter"]))
         yield f"no pass has ended for {after}, so that all of this may be out of date"
+    if is_standby:
+        return  # what its last pass found is the leader's concern by now
     if document["stalled"]:
         stall = document["stalled"]
         reason = "" if stall["reason"] == Stalled.__name__ else f" ({stall['reason']})"
         yield f"the last good commit stays in force, since {stall['message']}{reason}"
-    if document["message"] and not (is_standby and not document["passes"]):
+    if document["message"]:
         again = " and is tried again" if document["result"] in {"transient", "waiting"} else ""
         yield f"the last pass failed{again}: {document['message']}"
     failed = sum(row["outcome"] in NOT_WRITTEN for row in document["writes"])

@@ -139,7 +139,7 @@ def test_no_pass_is_made_while_another_replica_leads() -> None:
         return leads.is_set()
 
     log = Told()
-    with Running(Passes(), is_leader=is_leader, log=log) as running:
+    with Running(Passes(PassResult(plan=full_plan())), is_leader=is_leader, log=log) as running:
         running.daemon.changed()
         for _ in range(3):
             answers.get(timeout=PATIENCE)
@@ -152,6 +152,10 @@ def test_no_pass_is_made_while_another_replica_leads() -> None:
             "this replica leads now",
             "this replica leads no longer",
         ]
+        is_standby = (True, "another replica leads")
+        eventually(
+            lambda: running.daemon.readiness() == is_standby, within=PATIENCE, what="its last pass counts no more"
+        )
 
 
 def test_a_clock_that_is_set_back_makes_a_pass_and_holds_nothing_up() -> None:
@@ -244,7 +248,7 @@ def test_while_nobody_is_known_to_lead_it_is_not_ready_and_says_why() -> None:
         assert running.daemon.readiness() == (False, trouble)
         assert running.daemon.held_up == trouble
         trouble = ""
-        assert running.daemon.readiness() == (True, "ok")
+        eventually(lambda: running.daemon.readiness() == (True, "ok"), within=PATIENCE, what="it leads again")
 
 
 def test_while_a_pass_is_held_up_it_is_not_ready_but_healthy() -> None:

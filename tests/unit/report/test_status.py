@@ -153,8 +153,8 @@ def test_a_pass_that_is_held_up_is_not_healthy() -> None:
 
 def test_without_a_pass_for_long_what_is_shown_may_be_out_of_date() -> None:
     """It was told as healthy for as long as the process answered."""
-    report = PassReport("production", NOW, NOW, passes=3, plan=Plan(None, NOW))
-    late = live_document(daemon_status_document(report), Live(), NOW + timedelta(minutes=12))
+    report = PassReport("production", NOW, NOW, passes=3, plan=Plan(None, NOW), failure=Transient("no answer"))
+    late = live_document(daemon_status_document(replace(report, failure=None)), Live(), NOW + timedelta(minutes=12))
     assert late["health"] == {
         "healthy": False,
         "late": True,
@@ -162,6 +162,7 @@ def test_without_a_pass_for_long_what_is_shown_may_be_out_of_date() -> None:
     }
     standby = live_document(daemon_status_document(report), Live(leads=False), NOW + timedelta(minutes=12))
     assert not standby["health"]["late"], "only the replica that leads makes passes"
+    assert standby["health"]["healthy"], "what failed when it led is the leader's concern"
 
 
 def test_a_pass_that_somebody_asked_for_is_told_by_what_they_wrote() -> None:
