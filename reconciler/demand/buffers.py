@@ -76,6 +76,7 @@ _FOUND_BY_MANIFESTS = frozenset(
 )
 _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 _SIZE_HINTS: Mapping[Code, str] = {
+    codes.CHUNK_TOO_LARGE: "make the chunk smaller or the limits larger",
     codes.LIMITS_MATCH_NOTHING: "limit a resource that the pods request, such as cpu or memory",
     codes.SIZE_NOT_KNOWN: "add replicas or limits",
 }
@@ -93,7 +94,7 @@ def field_of(buffer: Buffer, code: Code) -> str:
         return "spec.capacity" if proposed else f"spec.{'percentage' if by_percentage else 'replicas'}"
     if code == codes.INVALID_ANNOTATION:
         return f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"
-    if code == codes.LIMITS_MATCH_NOTHING:
+    if code == codes.LIMITS_MATCH_NOTHING or (code == codes.CHUNK_TOO_LARGE and buffer.limits is not None):
         return "spec.limits"
     return "spec" if code == codes.SIZE_NOT_KNOWN else ""
 

@@ -155,7 +155,10 @@ def _within_limits(
             count or 0, (*facts, f"limits of {words} match nothing"), problem=(codes.LIMITS_MATCH_NOTHING, message)
         )
     facts.append(f"{most:,} fit into its limits ({words})")
-    return Size(most if count is None else min(count, most), tuple(facts))
+    problem = None
+    if not most and all(amount for _, amount in limits):
+        problem = (codes.CHUNK_TOO_LARGE, f"one chunk ({_words(requests)}) is more than its limits ({words})")
+    return Size(most if count is None else min(count, most), tuple(facts), problem=problem)
 
 
 PRIORITY_CLASS = "PriorityClass"

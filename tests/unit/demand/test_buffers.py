@@ -273,6 +273,15 @@ def test_a_percentage_of_a_pod_template_is_ignored() -> None:
     assert finding.code == "percentage-ignored"
 
 
+@pytest.mark.parametrize(("limit", "count", "codes"), [(750_000, 1, []), (6_000, 0, ["chunk-too-large"]), (0, 0, [])])
+def test_limits_below_one_chunk_are_an_error_unless_they_are_zero(limit: int, count: int, codes: list[str]) -> None:
+    """`cpu: 750` for `750m` in a template left a buffer empty, and no finding said so."""
+    of = replace(deployment(), shape=shape("750"))
+    demand, findings = ask_one(buffer(replicas=1, limits=(("cpu", limit),)), workloads=(of,))
+    assert [(item.code, item.path) for item in findings] == [(code, "spec.limits") for code in codes]
+    assert demand.desired == count
+
+
 def test_balloon_pods_of_a_buffer_are_not_counted_against_it_a_second_time() -> None:
     """Of four cores the three balloon pods use three; another's balloon pod takes what is left."""
     balloons = [balloon_pod(f"own-{number}") for number in range(3)]
