@@ -232,7 +232,7 @@ def reservations_of(catalog: Offerings, view: ClusterView) -> dict[str, int]:
         if is_counted or claim.deleting:
             continue
         rows = np.flatnonzero(catalog.table.matching(asked.only(catalog.table.keys))).tolist()
-        for name in {catalog.reservations[row] for row in rows} & left.keys():
+        for name in {catalog.reservations[row][0] for row in rows} & left.keys():
             left[name] = max(0, left[name] - 1)
     return left
 
@@ -242,20 +242,19 @@ def reservations_apart(offers: PoolOffers, left: Mapping[str, int]) -> list[Pool
     reserved = offers.rows & _rows(offers.offerings)
     if not reserved.any():
         return [offers]
-    names = {offers.offerings.reservations[row] for row in np.flatnonzero(reserved).tolist()} & left.keys()
+    names = {offers.offerings.reservations[row][0] for row in np.flatnonzero(reserved).tolist()} & left.keys()
     plain = replace(offers, rows=offers.rows & ~reserved, reserved=reserved, _known={})
     return [plain, *(_reservation(offers, name) for name in sorted(names))]
 
 
 def _rows(catalog: Offerings, name: str | None = None) -> Mask:
-    return np.array([item != "" if name is None else item == name for item in catalog.reservations], dtype=np.bool_)
+    return np.array([own != "" if name is None else own == name for own, _ in catalog.reservations], dtype=np.bool_)
 
 
 def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
     rows = offers.rows & _rows(offers.offerings, name)
-    first = int(np.flatnonzero(rows)[0])
     asked = [Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (RESERVED,))]
-    key = offers.offerings.reservation_keys[first]
+    _, key = offers.offerings.reservations[int(np.flatnonzero(rows)[0])]
     if key:
         asked.append(Requirement(key, Operator.IN, (name,)))
     template = offers.pool.template

@@ -259,7 +259,9 @@ class Compatibility:
         ]
         """By pool, and by row of its catalog: whether a new node with such chunks may be bought as that. All are False where the pool's labels
         or taints rule the chunks out."""
-        self._own: dict[int, Requirements] = {}
+        keys = (item.offerings.table.keys for item in templates.offers)
+        self._own = wanted.without(next(keys, frozenset()))
+        """What the catalog, which all pools share, does not decide."""
         self._joined: Numbers = np.zeros(0, dtype=np.int64)
         self.bought_as: Mask = np.concatenate(self.rows) if self.rows else np.zeros(0, dtype=np.bool_)
         """By row of the catalogs of all pools: whether a node may be bought as that with such chunks on it."""
@@ -289,14 +291,10 @@ class Compatibility:
         pool, both = template.pool, self.rows[template.pool] & template.rows
         if template.own_taint != self.own_taint or not both.any():
             return -1
-        if pool not in self._own:
-            self._own[pool] = self.wanted.without(template.offers.offerings.table.keys)
-        own = self._own[pool]
-        if own.entries and template.own.conflict(own) is not None:
+        if self._own.entries and template.own.conflict(self._own) is not None:
             return -1
-        return self._templates.get(
-            pool, both, template.own.both(own), template.wanted.both(self.wanted), self.own_taint
-        ).number
+        own, wanted = template.own.both(self._own), template.wanted.both(self.wanted)
+        return self._templates.get(pool, both, own, wanted, self.own_taint).number
 
 
 class Compatibilities:

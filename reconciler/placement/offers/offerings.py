@@ -48,9 +48,9 @@ class Offerings:
     """What can be bought, without regard to NodePools.
 
     types: sorted by name. table: the labels of each row. types_of: by row, an index into types.
-    zones, capacity_types: by row. prices: by row, in billionths of a USD an hour, so that sums compare exactly.
+    places: by row, zone and capacity type. prices: by row, in billionths of a USD an hour, so that sums compare exactly.
     known: by row, whether the price is known, or only stands in for one when choices are compared.
-    reservations, reservation_keys: by row, the name of its capacity reservation and the label that says so, "" for none.
+    reservations: by row, the name of its capacity reservation and the label that says so, "" for none.
     reserved: by reservation, how many nodes are left. left_out: sentences on what is not planned with.
     unavailable: labels of what cannot be bought now, or is backed off from.
     others_may_buy: labels of what is not planned with, though a NodeClaim on its way may still be launched as that.
@@ -59,12 +59,10 @@ class Offerings:
     types: tuple[InstanceType, ...]
     table: LabelTable
     types_of: NDArray[np.intp]
-    zones: tuple[str, ...]
-    capacity_types: tuple[str, ...]
+    places: tuple[tuple[str, str], ...]
     prices: Amounts
     known: NDArray[np.bool_]
-    reservations: tuple[str, ...] = ()
-    reservation_keys: tuple[str, ...] = ()
+    reservations: tuple[tuple[str, str], ...] = ()
     reserved: Mapping[str, int] = field(default_factory=dict)
     unavailable: tuple[Mapping[str, str], ...] = ()
     others_may_buy: tuple[Mapping[str, str], ...] = ()
@@ -112,17 +110,14 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
                     rows.append((index, offering))
                     labels.append(sold_as | {OPERATING_SYSTEM_LABEL: system})
     verb = "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
-    held_back = [reservation_of(types[index], offering) for index, offering in rows]
     return Offerings(
         types=types,
         table=LabelTable(labels),
         types_of=np.array([index for index, _ in rows], dtype=np.intp),
-        zones=tuple(offering.zone for _, offering in rows),
-        capacity_types=tuple(offering.capacity_type for _, offering in rows),
+        places=tuple((offering.zone, offering.capacity_type) for _, offering in rows),
         prices=np.array([_weighed(types[index], offering) for index, offering in rows], dtype=np.int64),
         known=np.array([offering.price_known for _, offering in rows], dtype=np.bool_),
-        reservations=tuple(name for name, _ in held_back),
-        reservation_keys=tuple(key for _, key in held_back),
+        reservations=tuple(reservation_of(types[index], offering) for index, offering in rows),
         reserved=reserved,
         unavailable=tuple(unavailable),
         others_may_buy=tuple(others_may_buy),

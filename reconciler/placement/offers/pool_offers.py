@@ -247,9 +247,8 @@ def _places(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
             yield place
     if not offers.minimums:
         return
-    catalog, there = offers.offerings, np.flatnonzero(rows).tolist()
-    zones = sorted({catalog.zones[row] for row in there})
-    capacity_types = sorted({catalog.capacity_types[row] for row in there})
+    sold = {offers.offerings.places[row] for row in np.flatnonzero(rows).tolist()}
+    zones, capacity_types = (sorted(set(names)) for names in zip(*sold, strict=True))
     if len(zones) <= MOST_ZONES:
         yield from (place for place in product(_subsets(zones), _subsets(capacity_types)) if place not in seen)
 
@@ -261,12 +260,8 @@ def _subsets(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 def _around(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
     catalog = offers.offerings
-    instance_type = catalog.types_of[primary]
-    sold = {
-        (catalog.zones[row], catalog.capacity_types[row])
-        for row in np.flatnonzero(rows & (catalog.types_of == instance_type)).tolist()
-    }
-    zone, capacity_type = catalog.zones[primary], catalog.capacity_types[primary]
+    of_type = np.flatnonzero(rows & (catalog.types_of == catalog.types_of[primary])).tolist()
+    sold, (zone, capacity_type) = {catalog.places[row] for row in of_type}, catalog.places[primary]
     zones = tuple(sorted(other for other, sold_as in sold if sold_as == capacity_type))
     others = sorted({sold_as for _, sold_as in sold} - {capacity_type})
     for size in range(len(others), 0, -1):
@@ -279,9 +274,10 @@ def _around(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
 
 
 def _alone(offers: PoolOffers, rows: Mask) -> Iterator[Place]:
-    catalog, there = offers.offerings, np.flatnonzero(rows)
+    there = np.flatnonzero(rows)
     for row in there[np.argsort(offers.prices[there], kind="stable")].tolist():
-        yield (catalog.zones[row],), (catalog.capacity_types[row],)
+        zone, capacity_type = offers.offerings.places[row]
+        yield (zone,), (capacity_type,)
 
 
 def unknown_prices(pools: Sequence[PoolOffers]) -> tuple[str, ...]:
