@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from reconciler.placement.scheduler.model import SchedulerModel
+from reconciler.placement.scheduler.walk import bind
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace
 from tests.controlplane.rest import Document, condition
@@ -29,7 +30,7 @@ from tests.e2e.world_documents import (
     replica_set_document,
 )
 from tests.properties.sampling import drawn
-from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
+from tests.properties.scheduling_worlds import SchedulingWorld, choices, scheduling_worlds
 
 pytestmark = pytest.mark.e2e
 
@@ -113,14 +114,14 @@ def _judge(plane: ControlPlane, told: Told, step: int, node: str) -> None:
     """Compares, and follows what the real scheduler did."""
     model, kind = told.model, told.world.order[step]
     names = [node_name(told.name, item.name) for item in model.nodes]
-    best = model.best(kind)
+    able = choices(model, kind)
     row = names.index(node) if node else -1
-    if row in best or (row < 0 and not best):
-        told.right.append(len(best))
+    if row in able or (row < 0 and not able):
+        told.right.append(len(able))
     else:
-        foretold = ", ".join(names[item] for item in best) or "none"
+        foretold = ", ".join(names[item] for item in sorted(able)) or "none"
         told.wrong.append(f"pod-{step} of kind {kind} is on {node or 'no node'}, not on {foretold}")
     if row >= 0:
-        model.bind(kind, row)
+        bind(model._groups, kind, row, 1)
     else:
         plane.api.delete("v1", "Pod", f"pod-{step}", namespace=told.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from hypothesis import strategies as st
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
@@ -22,7 +23,7 @@ from reconciler.model.pods import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
-from reconciler.placement.scheduler.model import PodKind
+from reconciler.placement.scheduler.model import PodKind, SchedulerModel
 from tests.builders import node, one_of, pod, selects, shape
 from tests.properties.sampling import sampled_from
 from tests.properties.wide_shapes import GENERATION, changed
@@ -138,3 +139,13 @@ def scheduling_worlds(draw: st.DrawFn, *, alone: bool = False) -> SchedulingWorl
     kinds = tuple(PodKind(shape, draw(st.booleans())) for shape in dict.fromkeys(found))
     order = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=4, max_size=10))
     return SchedulingWorld(nodes, tuple(pods), kinds, tuple(order))
+
+
+def choices(model: SchedulerModel, kind: int) -> set[int]:
+    """The rows of the nodes of which kube-scheduler takes any for the next pod, each by some lots; empty if the pod has to wait."""
+    found: set[int] = set()
+    nodes = len(model.nodes)
+    for first in range(nodes):
+        found.update(model.schedule([kind], (np.arange(nodes) - first) % nodes).tolist())
+        model.take_back()
+    return found - {-1}

@@ -65,14 +65,3 @@ def test_a_pod_counts_the_same_whether_it_ran_before_or_the_model_bound_it(world
         if row >= 0
     )
     assert amounts(modelled(replace(world, pods=(*world.pods, *came)))) == amounts(model)
-
-
-@settings(max_examples=40, deadline=None)
-@given(world=scheduling_worlds())
-def test_the_best_nodes_are_those_that_some_lot_chooses(world: SchedulingWorld) -> None:
-    model, kind, nodes = modelled(world), world.order[0], len(world.nodes)
-    chosen = set()
-    for first in range(nodes):
-        chosen.update(model.schedule([kind], (np.arange(nodes) - first) % nodes).tolist())
-        model.take_back()
-    assert sorted(chosen - {-1}) == model.best(kind)

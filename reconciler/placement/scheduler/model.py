@@ -278,26 +278,11 @@ class SchedulerModel:
         walk = self._walk(tries * len(pods))
         return walk.worsen(self._groups, pods, lots, self._most, targets, asked, tries, seed)
 
-    def bind(self, kind: int, row: int) -> None:
-        """Puts one pod on a node, whatever the rules say."""
-        self._journal.append(np.array([[kind], [row]], dtype=np.int64))
-        PLAIN.bind(self._groups, kind, row, 1)
-
     def take_back(self) -> None:
         """Takes back all pods that came since the model was made."""
         while self._journal:
             order = self._journal.pop()
             self._walk(order.shape[1]).take_back(self._groups, order)
-
-    def best(self, kind: int) -> list[int]:
-        """The rows with the highest score for the next pod of this kind: kube-scheduler takes any of them. [] if it has to wait."""
-        found = self.able(kind)
-        if not found:
-            return []
-        PLAIN.score_nodes(self._groups, kind, found)
-        able, totals, _, _ = self._arrays.scratch
-        scores = totals[able[:found]]
-        return sorted(able[:found][scores == scores.max()].tolist())
 
     def able(self, kind: int) -> int:
         """How many nodes take a pod of this kind now."""

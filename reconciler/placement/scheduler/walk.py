@@ -245,16 +245,14 @@ def worsen(
 class Walk:
     """The functions that `model.py` calls, compiled or not."""
 
-    bind: Callable[..., None]
     filter_nodes: Callable[..., tuple[int, int]]
-    score_nodes: Callable[..., None]
     schedule: Callable[..., None]
     settle: Callable[..., None]
     take_back: Callable[..., None]
     worsen: Callable[..., int]
 
 
-PLAIN = Walk(bind, filter_nodes, score_nodes, schedule, settle, take_back, worsen)
+PLAIN = Walk(filter_nodes, schedule, settle, take_back, worsen)
 _PARTS = (
     (planned_nodes, ("allowed",)),
     (pod_rules, ("least_count", "score_spread", "score_affinity")),

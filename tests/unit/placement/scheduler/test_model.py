@@ -14,6 +14,7 @@ from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodShape, Pre
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
 from tests.builders import node, one_of, pod, spread, term, web
+from tests.properties.scheduling_worlds import choices
 
 HELD = Taint("held", "", "PreferNoSchedule")
 BY_ZONE = term(ZONE_LABEL)
@@ -27,7 +28,7 @@ def other(cpu: str = "100m", memory: str = "64Mi", **more: Any) -> PodShape:
 def best(nodes: Sequence[Node], running: Sequence[Pod], kind: PodKind) -> set[str]:
     """The names of the nodes of which kube-scheduler takes any."""
     model = SchedulerModel(nodes, running, [kind], {})
-    return {model.nodes[row].name for row in model.best(0)}
+    return {model.nodes[row].name for row in choices(model, 0)}
 
 
 A, B, C = node("a", zone="zone-a"), node("b", zone="zone-b"), node("c", zone="zone-b")
