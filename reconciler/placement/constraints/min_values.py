@@ -35,7 +35,9 @@ def least_list(offers: PoolOffers, rows: Mask, primary: int) -> LeastList | None
         return None
     shares = [_share(offers, capacity) for capacity in offers.capacities]
     own = int(offers.offerings.types_of[primary])
-    enough = max(shares[own], _enough(offers, rows, shares))
+    every = sorted(np.flatnonzero(offers.offerings.types_in(rows)).tolist(), key=shares.__getitem__)
+    # No list has a smaller share, wherever its types are sold.
+    enough = max(shares[each] for each in (own, *(_shortest(offers, rows, every) or ())))
     best: tuple[float, LeastList] | None = None
     for listed, place in listable(offers, rows, primary):
         there, instance_types = sold_in(offers, listed, place)
@@ -96,15 +98,6 @@ def _share(offers: PoolOffers, capacity: Resources) -> float:
     """The largest share that a type takes of any limit."""
     limits = [(name, limit) for name, limit in offers.pool.limits or () if name != NODES]
     return max((capacity.get(name) / max(limit, 1) for name, limit in limits), default=0.0)
-
-
-def _enough(offers: PoolOffers, rows: Mask, shares: Sequence[float]) -> float:
-    """A lower bound on the share of any list with enough values, wherever its types are sold."""
-    instance_types = sorted(
-        np.flatnonzero(offers.offerings.types_in(rows)).tolist(), key=lambda instance_type: shares[instance_type]
-    )
-    found = _shortest(offers, rows, instance_types)
-    return 0.0 if found is None else max(shares[instance_type] for instance_type in found)
 
 
 def _shortest(offers: PoolOffers, rows: Mask, instance_types: Sequence[int]) -> tuple[int, ...] | None:

@@ -27,7 +27,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import reserved_taints
-from reconciler.model.requirements import Operator, Requirement, Taint, listed_values, single_valued
+from reconciler.model.requirements import Operator, Requirement, listed_values, single_valued
 from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.problem import Problem
 
@@ -38,7 +38,7 @@ class RehearsedNode:
 
     node: Node
     holdings: tuple[Holding, ...]
-    is_up: bool = True
+    is_up: bool
 
 
 def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str]) -> list[RehearsedNode]:
@@ -50,29 +50,26 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
         lambda names: LaunchOptions(types[name] for name in names or types if name in types)
     )
     pools = {pool.name: pool for pool in problem.node_pools}
-    found = []
+    every = []
     for machine in problem.view.machines:
-        node, claim = machine.node, machine.node_claim
-        holdings = (*held.get((True, machine.name), ()), *(held.get((False, claim.name), ()) if claim else ()))
-        made = None
-        if node is not None:
-            made = _existing(machine, node, pools)
-        elif claim is not None and not claim.deleting:
-            made = _arriving(claim, options)
-        if made is not None:
-            is_karpenters = claim is not None or made.label(NODEPOOL_LABEL) is not None
-            is_held = is_karpenters and any(holding.demand in keeping for holding in holdings)
-            made = replace(made, taints=_with_held(made.taints, held=is_held and not reserved_taints(made.taints)))
-            found.append(RehearsedNode(made, holdings, machine.is_initialized))
+        claim = machine.node_claim
+        beside = held.get((False, claim.name), ()) if claim else ()
+        every.append((machine, (*held.get((True, machine.name), ()), *beside)))
     for name, planned in zip(names, placement.planned, strict=True):
         template = pools[planned.node_pool].template
         labels = {**dict(template.labels), **dict(planned.labels), NODEPOOL_LABEL: planned.node_pool}
         taints = (*template.taints, *planned.taints)
         claim = NodeClaim(name, tuple(labels.items()), (), planned.requirements, planned.requests, taints)
-        node = _arriving(claim, options)
-        is_held = any(holding.demand in keeping for holding in planned.holdings) and not planned.taints
-        node = replace(node, taints=_with_held(node.taints, held=is_held))
-        found.append(RehearsedNode(node, planned.holdings, is_up=False))
+        every.append((Machine(None, claim), planned.holdings))
+    found = []
+    for machine, holdings in every:
+        if not machine.why_closed:
+            node = _existing(machine, pools) or _arriving(machine, options)
+            is_karpenters = machine.node_claim is not None or node.label(NODEPOOL_LABEL) is not None
+            is_held = is_karpenters and any(holding.demand in keeping for holding in holdings)
+            others = tuple(taint for taint in node.taints if taint != HELD_TAINT)
+            taints = (*others, HELD_TAINT) if is_held and not reserved_taints(others) else others
+            found.append(RehearsedNode(replace(node, taints=taints), holdings, machine.is_initialized))
     return found
 
 
@@ -95,17 +92,12 @@ def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
     return pods
 
 
-def _with_held(taints: tuple[Taint, ...], *, held: bool) -> tuple[Taint, ...]:
-    others = tuple(taint for taint in taints if taint != HELD_TAINT)
-    return (*others, HELD_TAINT) if held else others
-
-
-def _existing(machine: Machine, node: Node, pools: Mapping[str, NodePool]) -> Node | None:
+def _existing(machine: Machine, pools: Mapping[str, NodePool]) -> Node | None:
     """As if it were ready: chunks wait for nodes that are not for a moment."""
-    if machine.why_closed:
+    if machine.node is None:
         return None
     return replace(
-        node,
+        machine.node,
         ready=True,
         taints=machine.lasting_taints(pools),
         labels=tuple(sorted(machine.labels.items())),
@@ -113,10 +105,12 @@ def _existing(machine: Machine, node: Node, pools: Mapping[str, NodePool]) -> No
     )
 
 
-def _arriving(claim: NodeClaim, options: Callable[[tuple[str, ...]], LaunchOptions]) -> Node:
-    """As the cheapest offering that meets its requirements and labels. Overlays may add room: there is at least what it requests.
+def _arriving(machine: Machine, options: Callable[[tuple[str, ...]], LaunchOptions]) -> Node:
+    """As the cheapest offering that meets its NodeClaim's requirements and labels. Overlays may add room: there is at least what it requests.
 
     options: of types by name, of all without any."""
+    claim = machine.node_claim
+    assert claim is not None
     up = {HOSTNAME_LABEL: claim.name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
     listed, own = listed_values(claim.requirements), single_valued(claim.requirements) | dict(claim.labels) | up
     names = (own[INSTANCE_TYPE_LABEL],) if INSTANCE_TYPE_LABEL in own else listed.get(INSTANCE_TYPE_LABEL, ())
