@@ -64,21 +64,11 @@ def test_soft_spread_over_hosts_buys_no_node_for_each_pod() -> None:
     assert len(placed(wanted).planned) == 1
 
 
-def test_what_cannot_be_met_is_given_up() -> None:
-    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),), node_selector={ZONE_LABEL: "zone-b"}))
-    assert by_zone(placed(wanted)) == {("zone-b",): 6}
-
-
 def test_preferred_company_decides_the_zone_of_a_new_node() -> None:
     there = pod("db-0", node="full", pod_shape=shape("900m", labels={"app": "db"}))
     wanted = demand(count=2, pod_shape=web(preferred_pod_affinity=(near(DB),)))
     placement = placed(wanted, nodes=(node("full", cpu="1", zone="zone-c"),), pods=(there,))
     assert by_zone(placement) == {("zone-c",): 2}
-
-
-def test_company_that_is_not_there_is_given_up() -> None:
-    wanted = demand(count=2, pod_shape=web(preferred_pod_affinity=(near(DB),)))
-    assert sum(by_zone(placed(wanted)).values()) == 2
 
 
 def test_the_order_is_affinity_heaviest_first_and_then_spread() -> None:

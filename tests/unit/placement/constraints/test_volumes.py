@@ -127,10 +127,6 @@ def test_two_volumes_of_one_pod_must_have_a_place_in_common() -> None:
     )
 
 
-def test_a_class_without_topologies_makes_a_volume_anywhere() -> None:
-    assert placed(Storage((), (waiting("data"),), (WAITING,)), pending("db", with_claims("data"))).planned
-
-
 @pytest.mark.parametrize(
     ("storage", "words"),
     [

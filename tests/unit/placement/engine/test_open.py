@@ -48,17 +48,6 @@ def test_asks_for_what_it_holds_and_for_daemons() -> None:
     assert node_made.holdings == (Holding(buffer_ref(), 0, 1),)
 
 
-def test_lists_only_types_that_are_sold_in_every_listed_place() -> None:
-    elsewhere = instance_type("elsewhere", cpu="2", memory="8Gi", price=0.11, zones=("zone-a",))
-    sold_out = instance_type("sold-out", cpu="2", memory="8Gi", price=0.01, available=False)
-
-    node_made = placed(demand(count=1), types=(SMALL, elsewhere, sold_out)).planned[0]
-
-    assert node_made.zones == ("zone-a", "zone-b")
-    assert node_made.instance_types == ("small",)
-    assert node_made.price == pytest.approx(0.1)
-
-
 def test_lists_spot_and_on_demand_together_where_the_cheapest_is_sold_as_both() -> None:
     both = instance_type("both", cpu="2", memory="8Gi", price=0.1, capacity_types=("on-demand", "spot"))
 
@@ -153,12 +142,6 @@ def test_limits_count_existing_nodes_by_the_capacity_of_their_type() -> None:
     )
 
 
-def test_larger_alternatives_are_listed_only_where_the_limit_allows_them() -> None:
-    two = placed(demand(count=2, pod_shape=shape("1500m")), pools=(node_pool(limits={"cpu": "10"}),), types=TYPES)
-
-    assert sorted(item.instance_types for item in two.planned) == [("small",), ("small", "large")]
-
-
 def test_of_two_overlays_of_equal_weight_that_may_set_the_same_a_plan_says_that_it_does_not_judge_them() -> None:
     def overlay(name: str, *types: str, **fields: object) -> NodeOverlay:
         ref = ObjectRef("karpenter.sh", "NodeOverlay", "", name)
@@ -196,10 +179,15 @@ def test_a_price_in_the_cluster_that_is_none_ends_no_plan(changed: dict[str, str
     assert overlaid_price((overlay,), {}, 0.1) == pytest.approx(price)
 
 
-def test_of_overlays_of_equal_weight_the_last_by_name_counts_as_karpenter_orders_them() -> None:
-    dear, cheap = (
-        NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", name), price=price)
-        for name, price in (("a", "0.09"), ("b", "0.01"))
+def test_the_heaviest_overlay_counts_and_of_equal_weight_the_last_by_name_as_karpenter_orders_them() -> None:
+    dear, cheap, heavy = (
+        NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", name), weight=weight, price=price)
+        for name, weight, price in (("b", 0, "0.09"), ("c", 0, "0.01"), ("a", 1, "0.05"))
     )
-    for overlays in ((dear, cheap), (cheap, dear)):
-        assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(0.01)
+    for overlays, price in (
+        ((dear, cheap), 0.01),
+        ((cheap, dear), 0.01),
+        ((cheap, heavy), 0.05),
+        ((heavy, dear), 0.05),
+    ):
+        assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(price)
