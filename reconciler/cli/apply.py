@@ -135,7 +135,8 @@ def _tell(changes: ChangeSet) -> int:
 def release_command(*, everything: bool, **values: Any) -> int:
     """Take headroom's protection from every node and NodeClaim, so that Karpenter consolidates what is empty.
 
-    Stop the daemon first: it would hold them again. What somebody else protected stays protected.
+    Stop the daemon first: it would hold them again. While one leads by its Lease, this waits up to 40 seconds for its end, and then fails.
+    What somebody else protected stays protected.
 
     \b
         kubectl -n headroom-system scale deployment headroom --replicas 0
@@ -147,8 +148,7 @@ def release_command(*, everything: bool, **values: Any) -> int:
 
     settings = settings_from(values)
     with Progress() as progress:
-        progress("view")
-        results = release_all(settings)
+        results = release_all(settings, progress)
     for result in results:
         words = "released" if result.ok else f"{result.outcome.value}: {result.message}"
         click.echo(f"{result.write.ref} {words}")

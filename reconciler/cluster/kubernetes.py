@@ -16,7 +16,7 @@ from reconciler.cluster.access import Access
 from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, uncounted
 from reconciler.cluster.discovery import Discovery, collection_path
-from reconciler.cluster.lease import KubernetesLeases, LeaderElection
+from reconciler.cluster.lease import KubernetesLeases, LeaderElection, leader_of
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import seconds_awake_or_asleep
@@ -58,6 +58,7 @@ class KubernetesCluster:
         self._sync_timeout = sync_timeout
         self._discovery_interval = discovery_interval
         self._connection = Connection(access, count=count)
+        self._leases = KubernetesLeases(self._connection, inventory.namespace, inventory.name)
         self._discovery = Discovery(self._connection)
         self._store = ViewStore(inventory)
         self._writer = Writer(self._connection, self._discovery, self._wrote)
@@ -79,8 +80,12 @@ class KubernetesCluster:
 
     def election(self, identity: str) -> LeaderElection:
         """A candidate for the Lease next to the inventory. identity: this replica's, which is unique."""
-        leases = KubernetesLeases(self._connection, self._inventory.namespace, self._inventory.name)
-        return LeaderElection(leases, identity, monotonic=seconds_awake_or_asleep, now=lambda: datetime.now(UTC))
+        return LeaderElection(self._leases, identity, monotonic=seconds_awake_or_asleep, now=lambda: datetime.now(UTC))
+
+    @property
+    def leader(self) -> str:
+        """The replica that leads now, asked of the server; "" if there is none, or if that cannot be read."""
+        return leader_of(self._leases, datetime.now(UTC))
 
     def write_only_unless(self, hindrance: Callable[[], str], seconds_left: Callable[[], float]) -> None:
         """Skips writes while `hindrance` returns a reason."""

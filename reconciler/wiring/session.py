@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -119,11 +120,35 @@ def seen_cluster(settings: Settings) -> tuple[str, ClusterView]:
         return cluster.name, cluster.view()
 
 
-def release_all(settings: Settings) -> tuple[WriteResult, ...]:
-    """The result of each write. Raises `Stalled` if the cluster cannot be read in full, since something might stay held."""
+STOPS_WITHIN = 40.0
+"""Seconds within which a daemon that is being stopped gives up its Lease, or its Lease runs out."""
+
+
+def wait_until_nobody_leads(leader: Callable[[], str], sleep: Callable[[float], None] = time.sleep) -> None:
+    """Raises `Stalled` if a daemon goes on: it would hold every node again."""
+    waited = 0.0
+    while leads := leader():
+        if waited >= STOPS_WITHIN:
+            raise Stalled(
+                f"the daemon {leads} runs, and would hold every node again",
+                reason="DaemonRuns",
+                hint="stop it first: kubectl -n headroom-system scale deployment headroom --replicas 0",
+            )
+        sleep(1.0)
+        waited += 1.0
+
+
+def release_all(settings: Settings, progress: Callable[[str], None]) -> tuple[WriteResult, ...]:
+    """The result of each write. Raises `Stalled` while a daemon leads, or if the cluster cannot be read in full, since something might stay
+    held."""
+    from reconciler.cluster.kubernetes import KubernetesCluster
     from reconciler.plan.holding.hold import releases
 
     with started_cluster(settings, SystemClock()) as cluster:
+        if isinstance(cluster, KubernetesCluster):
+            progress("waiting for the daemon to stop")
+            wait_until_nobody_leads(lambda: cluster.leader)
+        progress("view")
         view = cluster.view()
         if not view.complete:
             raise Stalled(f"the cluster cannot be read in full: {', '.join(view.gaps)}", reason="IncompleteView")

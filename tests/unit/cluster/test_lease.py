@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.cluster.lease import LeaderElection, LeaseRecord
-from reconciler.model.errors import Transient
+from reconciler.cluster.lease import LeaderElection, LeaseRecord, leader_of
+from reconciler.model.errors import Stalled, Transient
+from reconciler.wiring.session import wait_until_nobody_leads
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -101,6 +102,27 @@ def test_the_lease_of_a_leader_that_is_gone_runs_out_though_it_was_deleted() -> 
     world.seconds += 2
     second.step()
     assert (first.is_leader(), second.is_leader(), world.record.holder) == (False, True, "b")
+
+
+def test_who_leads_is_known_without_being_a_candidate() -> None:
+    """`headroom release` beside a daemon said that all was released, and the daemon held it again."""
+    world = World()
+    assert leader_of(world, NOON) == ""
+    first = world.candidate("a")
+    first.step()
+    assert (leader_of(world, NOON), leader_of(world, NOON + timedelta(seconds=35))) == ("a", "")
+    world.broken = True
+    assert leader_of(world, NOON) == ""
+    world.broken = False
+    first.close()
+    assert leader_of(world, NOON) == ""
+
+
+def test_a_daemon_that_is_stopped_is_waited_for_and_one_that_goes_on_is_named() -> None:
+    stopping = iter(["a", "a", ""])
+    wait_until_nobody_leads(lambda: next(stopping), lambda _seconds: None)
+    with pytest.raises(Stalled, match="the daemon a runs, and would hold every node again"):
+        wait_until_nobody_leads(lambda: "a", lambda _seconds: None)
 
 
 def test_who_was_faster_is_known_at_once() -> None:
