@@ -224,6 +224,7 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
     cost = None if more.spending is None else CostChange(*more.spending)
     findings = (*more.refused, *head.findings)
     new_findings = _findings_only(findings, base.findings)
+    still = {(item.code, item.ref, item.path) for item in findings if item.ref is not None}
     return Difference(
         **{item.name: getattr(more, item.name) for item in fields(Details)},
         base=base,
@@ -236,7 +237,9 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
         objects=written_differences(*more.written, base.objects, head.objects, more.in_cluster),
         static_pools=_static_pools(base, head),
         new_findings=new_findings,
-        fixed_findings=_findings_only(base.findings, findings),
+        fixed_findings=tuple(  # what is said in other words now is not fixed
+            item for item in _findings_only(base.findings, findings) if (item.code, item.ref, item.path) not in still
+        ),
         left_errors=tuple(
             item for item in head.findings if item.severity is Severity.ERROR and item not in new_findings
         ),

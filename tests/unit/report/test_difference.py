@@ -99,6 +99,15 @@ def test_two_files_that_cannot_be_read_are_two() -> None:
     assert difference(Plan(None, NOON), head).new_findings == (NO_YAML, other)
 
 
+def test_a_finding_in_other_words_is_new_and_not_fixed() -> None:
+    """6 of 8 pods may wait for 1 of 8: it stood among the findings that merging fixes."""
+    one = Finding("pods-may-wait", Severity.WARNING, "1 of 8 may have to wait", ref=buffer_ref("web"))
+    six, gone = replace(one, message="6 of 8 may have to wait"), replace(one, ref=buffer_ref("old"))
+    base, head = (replace(Plan(None, NOW), findings=found) for found in ((one, gone), (six,)))
+    change = difference(base, head)
+    assert (change.new_findings, change.fixed_findings) == ((six,), (gone,))
+
+
 # What merging does to manifests, told from what each side would do to the same cluster.
 
 WEB = buffer_ref("web")
