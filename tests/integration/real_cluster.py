@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from reconciler.model.view import ClusterView
 from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import ApiError, Document, Rest
+from tests.headroom_command import headroom
 
 PARENT = InventoryParent("headroom-system", "headroom")
 SECONDS = 20.0
@@ -71,14 +71,9 @@ class Folder:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`headroom COMMAND …` over the folder, with the kubeconfig of the API server."""
-        return subprocess.run(
-            [sys.executable, "-m", "reconciler", *arguments, "--repo", str(self._folder), "--cluster", "kubeconfig"],
-            env=os.environ | {"KUBECONFIG": str(self.plane.kubeconfig()), "NO_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        environment = os.environ | {"KUBECONFIG": str(self.plane.kubeconfig()), "NO_COLOR": "1"}
+        words = (*arguments, "--repo", str(self._folder), "--cluster", "kubeconfig")
+        return headroom(*words, folder=self._folder, environment=environment)
 
 
 def refusal(api: Rest, document: Mapping[str, Any]) -> str:
@@ -127,21 +122,13 @@ def buffer_ref(name: str = "web", namespace: str = "default") -> ObjectRef:
 def pod_template(name: str = "web", *, cpu: str = "1", member: bool = False, **metadata: Any) -> dict[str, Any]:
     container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
-    return manifest(
-        "v1", "PodTemplate", name, "default", metadata=_metadata(metadata, member=member), template=template
-    )
+    own = _metadata(metadata, member=member)
+    return manifest("v1", "PodTemplate", name, "default", metadata=own, template=template)
 
 
 def capacity_buffer(name: str = "web", *, replicas: int = 3, member: bool = False, **metadata: Any) -> dict[str, Any]:
-    spec = {"replicas": replicas, "podTemplateRef": {"name": name}}
-    return manifest(
-        "autoscaling.x-k8s.io/v1beta1",
-        "CapacityBuffer",
-        name,
-        "default",
-        metadata=_metadata(metadata, member=member),
-        spec=spec,
-    )
+    own, spec = _metadata(metadata, member=member), {"replicas": replicas, "podTemplateRef": {"name": name}}
+    return manifest("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", name, "default", metadata=own, spec=spec)
 
 
 def _metadata(more: dict[str, Any], *, member: bool) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.crds import crds
 from reconciler.manifests.repository.declared import read
 from reconciler.model.findings import Severity
 from tests.builders import manifest
-from tests.controlplane import ControlPlane, eventually
+from tests.controlplane import ControlPlane
+from tests.controlplane.definitions import defined
 from tests.controlplane.rest import Document
 from tests.integration.real_cluster import refusal
 
@@ -24,11 +24,8 @@ WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 @pytest.fixture(scope="module")
 def server(api_server: ControlPlane) -> Iterator[ControlPlane]:
-    (definition,) = [dict(crd) for crd in crds() if crd["spec"]["names"]["kind"] == "Buffer"]
-    api_server.api.apply(definition)
-    eventually(lambda: refusal(api_server.api, of_percent({"percent": 10})) == "", within=30, what="Buffers are served")
-    yield api_server
-    api_server.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition["metadata"]["name"])
+    with defined(api_server.api, "Buffer"):
+        yield api_server
 
 
 def of_percent(percent: dict[str, Any], **spec: Any) -> Document:

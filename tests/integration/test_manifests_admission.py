@@ -12,9 +12,9 @@ from reconciler.manifests.crds import crds
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.repository.in_force import served_form
 from reconciler.model.findings import Severity
-from tests.controlplane import ControlPlane, eventually
+from tests.controlplane import ControlPlane
+from tests.controlplane.definitions import ALL, DEFINITION, defined
 from tests.controlplane.documents import namespace
-from tests.controlplane.rest import ApiError
 from tests.integration.real_cluster import refusal, said_against
 from tests.unit.manifests.admission_cases import Case, cases
 
@@ -29,22 +29,8 @@ EXAMPLES = Path(__file__).parents[1] / "cases" / "own_kinds.yaml"
 def server(api_server: ControlPlane) -> Iterator[ControlPlane]:
     """With the namespace of the cases and headroom's own kinds."""
     api_server.api.apply(namespace("shop"))
-    for crd in crds():
-        api_server.api.apply(dict(crd))
-    eventually(lambda: _are_served(api_server), within=30, what="headroom's own kinds are served")
-    yield api_server
-    for crd in crds():
-        api_server.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd["metadata"]["name"])
-
-
-def _are_served(server: ControlPlane) -> bool:
-    for crd in crds():
-        spec = crd["spec"]
-        try:
-            server.api.list(f"{spec['group']}/{spec['versions'][0]['name']}", spec["names"]["kind"])
-        except (ApiError, LookupError):
-            return False
-    return True
+    with defined(api_server.api, *ALL):
+        yield api_server
 
 
 @pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
@@ -88,7 +74,7 @@ def test_a_request_is_immutable_and_its_status_bounded(server: ControlPlane, cas
 
 def test_our_own_definitions_are_structural(server: ControlPlane) -> None:
     for crd in crds():
-        stored = server.api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd["metadata"]["name"])
+        stored = server.api.get(*DEFINITION, crd["metadata"]["name"])
         assert stored is not None
         conditions = {condition["type"]: condition["status"] for condition in stored["status"]["conditions"]}
         assert conditions["Established"] == "True"
@@ -101,12 +87,7 @@ def test_our_own_kinds_are_judged_alike(server: ControlPlane) -> None:
     files = {"own_kinds.yaml": EXAMPLES.read_bytes()}
     declared = read(files)
     assert not [finding for finding in declared.findings if finding.severity is Severity.ERROR]
-    assert {manifest.ref.kind for manifest in declared.manifests} == {
-        "Buffer",
-        "MetricsProducer",
-        "ProvisioningClass",
-        "ProvisioningRequest",
-    }
+    assert {manifest.ref.kind for manifest in declared.manifests} == set(ALL)
     for manifest in declared.manifests:
         served = served_form(manifest, ())
         assert served is not None

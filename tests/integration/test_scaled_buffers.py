@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.crds import crds
-from tests.controlplane import ControlPlane, eventually
+from tests.builders import manifest
+from tests.controlplane import ControlPlane
+from tests.controlplane.definitions import defined
 from tests.controlplane.rest import ApiError, Document
 from tests.integration.real_cluster import Folder
 
@@ -22,34 +23,15 @@ Run = Callable[..., str]
 def runners(replicas: int | None = 2, pods: int = 2) -> Document:
     """replicas: of the spec; None leaves the field out. pods: of the capacity."""
     container = {"name": "runner", "image": "pause", "resources": {"requests": {"cpu": "1"}}}
-    return {
-        "apiVersion": BUFFER[0],
-        "kind": BUFFER[1],
-        "metadata": {"name": "runners", "namespace": "default"},
-        "spec": {
-            "capacity": {"pods": {"replicaNum": pods, "podSpec": {"containers": [container]}}},
-            **({} if replicas is None else {"replicas": replicas}),
-        },
-    }
+    capacity = {"pods": {"replicaNum": pods, "podSpec": {"containers": [container]}}}
+    spec = {"capacity": capacity, **({} if replicas is None else {"replicas": replicas})}
+    return manifest(*BUFFER, "runners", "default", spec=spec)
 
 
 @pytest.fixture
 def plane(empty_api_server: ControlPlane) -> Iterator[ControlPlane]:
-    (definition,) = crds(["Buffer"])
-    empty_api_server.api.apply(dict(definition))
-    eventually(lambda: empty_api_server.api.list(*BUFFER) == [], within=30, what="Buffers are served")
-    yield empty_api_server
-    name = definition["metadata"]["name"]
-    empty_api_server.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
-    eventually(lambda: not _is_served(empty_api_server), within=30, what="Buffers have gone")
-
-
-def _is_served(plane: ControlPlane) -> bool:
-    try:
-        plane.api.list(*BUFFER)
-    except ApiError:
-        return False
-    return True
+    with defined(empty_api_server.api, "Buffer"):
+        yield empty_api_server
 
 
 @pytest.fixture
