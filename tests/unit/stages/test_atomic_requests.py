@@ -17,33 +17,12 @@ def asked(count: int = 9, **options: object) -> dict[str, object]:
     return request(count=count, class_name=ATOMIC, **options)  # type: ignore[arg-type]
 
 
-def test_all_of_it_is_made_at_once_and_booked() -> None:
-    shop = BatchShop()
-    shop.cluster.apply(asked())
-    shop.run()
-    assert len(shop.claims()) == 3
-    assert set(shop.attempts()) == {"1"}
-    assert shop.conditions()["Provisioned"] == ("False", "AttemptUnderWay")
-    shop.settle()
-    assert shop.conditions() == {"Accepted": ("True", "Accepted"), "Provisioned": MADE}
-    assert len(shop.held()) == len(shop.claims()) == 3
-
-
 def test_what_is_free_altogether_needs_no_attempt() -> None:
     shop = BatchShop()
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.settle(asked(3))
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
     assert set(shop.attempts()) == {""}
-
-
-def test_within_a_limit_that_lets_only_a_part_come_nothing_is_made() -> None:
-    shop = BatchShop(pool=node_pool(limits={"cpu": "8"})).given(asked(9))
-    assert shop.claims() == []
-    assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
-    shop.wait(timedelta(minutes=10))
-    shop.run()
-    assert shop.conditions()["Failed"] == ("True", "Expired")
 
 
 def test_the_request_fails_at_the_second_at_which_its_time_is_over() -> None:

@@ -26,17 +26,6 @@ from tests.fakes.requests import (
 # Passes over check-capacity requests: the answer, the booking, and who may have the room.
 
 
-def test_what_fits_is_found_and_booked() -> None:
-    shop = BatchShop(nodes=1).given(request(count=3))
-    assert shop.conditions() == {"Accepted": ("True", "Accepted"), "CapacityAvailable": FOUND, "Provisioned": FOUND}
-    assert shop.held() == ["free-0"]
-
-
-def test_a_check_that_is_not_to_be_repeated_fails() -> None:
-    shop = BatchShop(nodes=1).given(request(count=4, parameters={"noRetry": "true"}))
-    assert shop.conditions()["Failed"] == ("True", "CapacityIsNotFound")
-
-
 def test_what_is_ignored_of_its_parameters_is_told() -> None:
     shop = BatchShop(nodes=1).given(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
     assert shop.conditions()["Provisioned"] == NOT_FOUND
