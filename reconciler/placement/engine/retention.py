@@ -49,30 +49,6 @@ def stays_of(state: State) -> Stays:
     return stays
 
 
-def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
-    """Places on each bin as many chunks as it held, in this order; returns how many. 0 where that would break a spread rule."""
-    saved, affinity = state.save(), affinity_of(constraints.rules)
-    placed, step, left = 0, 1, dict(held)
-    while step:
-        # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
-        step = 0
-        for number, count in left.items():
-            first = state.topology.bootstrapping(affinity)
-            amount = min(count, batch.count - placed - step, _allowed(state, constraints, first, number))
-            if amount > 0:
-                task = Task(batch, (ANYWHERE,), constraints, bare=False, single=bool(first))
-                stayed = fill_one(state, task, number, amount)
-                left[number] -= stayed
-                step += stayed
-        placed += step
-        if not constraints.host_spread:
-            break
-    if not is_balanced(state, batch, constraints.spread, since=saved):
-        state.roll_back(saved)
-        return 0
-    return placed
-
-
 def _allowed(state: State, constraints: ConstraintSet, first: Sequence[AffinityRule], number: int) -> int:
     """How many chunks the bin may take by rules on labels other than the hostname, spread excepted. first: rules that do not apply to the
     first chunk.
@@ -193,23 +169,40 @@ class Retention:
         return stayed
 
     def one(self, batch: Batch, *, loosely: bool = False) -> int:
-        """Places chunks where the batch's demand had them; returns how many.
+        """Places on each bin as many chunks as the batch's demand had there, in the order of `stays_of`; returns how many.
 
         If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
         judged here, since the caller judges it for all batches.
         """
-        constraints, held = self._state.constraints(batch), self._held(batch)
+        state, constraints, held = self._state, self._state.constraints(batch), self._held(batch)
         if not held:
             return 0
         if loosely:
             on_hosts = tuple(rule for rule in constraints.on_hosts if not rule.by_minimum)
             constraints = copy(constraints)
             constraints.spread, constraints.host_spread, constraints.on_hosts = (), (), on_hosts
-        if self._state.topology.bootstrapping(
-            affinity_of(constraints.rules)
-        ):  # the first chunk binds all others to its domain
+        affinity, saved = affinity_of(constraints.rules), state.save()
+        if state.topology.bootstrapping(affinity):  # the first chunk binds all others to its domain
             held = sorted(held, key=lambda place: -place[1])
-        return _stay_on(self._state, batch, constraints, held)
+        placed, step, left = 0, 1, dict(held)
+        while step:
+            # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
+            step = 0
+            for number, count in left.items():
+                first = state.topology.bootstrapping(affinity)
+                amount = min(count, batch.count - placed - step, _allowed(state, constraints, first, number))
+                if amount > 0:
+                    task = Task(batch, (ANYWHERE,), constraints, bare=False, single=bool(first))
+                    stayed = fill_one(state, task, number, amount)
+                    left[number] -= stayed
+                    step += stayed
+            placed += step
+            if not constraints.host_spread:
+                break
+        if not is_balanced(state, batch, constraints.spread, since=saved):
+            state.roll_back(saved)
+            return 0
+        return placed
 
     def _held(self, batch: Batch) -> Held:
         """The bins that held its chunks. A batch that is not of pods is one group of one demand."""
