@@ -144,19 +144,16 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
 
 
 def empty_node(state: State, pool: int, compatibility: Compatibility) -> NodeTemplate:
-    """The template of a new node of the pool, for chunks of this compatibility."""
-    if pool not in state.limited:
-        return state.once(("empty", pool, compatibility.number), lambda: _empty_node(state, pool, compatibility))
-    fits = state.running_limits.new_types(pool)[state.offers[pool].offerings.types_of]
-    return _empty_node(state, pool, compatibility, fits)
+    """The template of a new node of the pool within its limits, for chunks of this compatibility."""
+    offers, rows, wanted = state.offers[pool], compatibility.rows[pool], compatibility.wanted
+    is_limited = pool in state.limited
+    if is_limited:
+        rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
 
+    def made() -> NodeTemplate:
+        return state.templates.get(pool, rows, offers.own_labels(wanted), wanted, compatibility.own_taint)
 
-def _empty_node(state: State, pool: int, compatibility: Compatibility, fits: Mask | None = None) -> NodeTemplate:
-    """fits: by row of the pool's catalog, whether its limits leave room for one more such node; None for all."""
-    offers, rows = state.offers[pool], compatibility.rows[pool]
-    rows = rows if fits is None else rows & fits
-    own = offers.own_labels(compatibility.wanted)
-    return state.templates.get(pool, rows, own, compatibility.wanted, compatibility.own_taint)
+    return made() if is_limited else state.once(("empty", pool, compatibility.number), made)
 
 
 def enlarge(
