@@ -44,7 +44,6 @@ from reconciler.placement.constraints.limits import (
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.volumes import with_volumes
 from reconciler.placement.engine.best import place_best
-from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.nodes.existing import bins_of, frame_of
@@ -239,7 +238,7 @@ def solve(problem: Problem, cache: Cache) -> Solution:
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
     state = _initial_state(problem, assumptions, batches, columns=columns, needs=needs, cache=cache)
     most_price = PLENTY if isinf(options.most_price) else int(options.most_price * NANODOLLARS)
-    missing = place_best(state, in_order_of_spread(state, batches), most_price=most_price)
+    missing = place_best(state, batches, most_price=most_price)
     unplaced = unplaced_chunks(state, problem, batches, missing) if missing else []
     return Solution(state, batches, unplaced, options)
 

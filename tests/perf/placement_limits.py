@@ -53,10 +53,10 @@ PRICES = (
     PriceLimit("1,000 pods, optimal mode", ("mix", "1000", *OPTIMAL), 1.02, 15),
     PriceLimit("5,000 pods, optimal mode", ("mix", "5000", *OPTIMAL), 1.02, 30),
     PriceLimit("20,000 pods, optimal mode", ("mix", "20000", *OPTIMAL), 1.02, 60, large=True),
-    PriceLimit("1,000 pods, prices by zone, fast mode", ("mix", "1000", *BY_ZONE), 1.04, 60),
+    PriceLimit("1,000 pods, prices by zone, fast mode", ("mix", "1000", *BY_ZONE), 1.03, 60),
     PriceLimit("1,000 pods, prices by zone, optimal mode", ("mix", "1000", *BY_ZONE, "--optimal"), 1.025, 60),
     # With prices by zone these take half a minute.
-    PriceLimit("5,000 pods, prices by zone, fast mode", ("mix", "5000", *BY_ZONE), 1.035, 120, large=True),
+    PriceLimit("5,000 pods, prices by zone, fast mode", ("mix", "5000", *BY_ZONE), 1.03, 120, large=True),
     PriceLimit(
         "5,000 pods, prices by zone, optimal mode", ("mix", "5000", *BY_ZONE, "--optimal"), 1.025, 120, large=True
     ),

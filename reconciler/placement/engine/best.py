@@ -2,7 +2,8 @@
 
 Chunks are placed in their order, without looking back (see `pack.py`). Now and then that finds no place, or a dearer one, where
 another order or zone would do better. If few chunks move, every other way is tried (see `exhaustive_search.py`); if some more do,
-other orders are. The first of equal answers wins. Large placements are made once, so they pay nothing for this.
+other orders are. The first of equal answers wins. Large placements are made once, so they pay nothing for this; twice where prices differ
+between zones and pods are spread over these.
 
 Chunks without any place must not make the rest dearer by their number. So the rest is searched without them. In all orders
 demands that are placed as a whole stay together. So do pending pods, whose order is kube-scheduler's.
@@ -19,6 +20,7 @@ import numpy as np
 
 from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import RANK_OF, Batch
+from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
@@ -42,10 +44,11 @@ MOST_ORDERS = 24
 """The number of orders of four batches. Up to this many orders, all are tried, so that the answer does not depend on names."""
 
 
-def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLENTY) -> dict[int, int]:
+def place_best(state: State, wanted: Sequence[Batch], *, most_price: int = PLENTY) -> dict[int, int]:
     """Places all batches; returns how many chunks of each found no place, by batch number (those with some).
 
     most_price: of new nodes, in billionths of a USD an hour. No other way that costs more is tried."""
+    batches = in_order_of_spread(state, wanted)
     packer, saved = Packer(state, batches), state.save()
     missing = packer.place_all()
     refused = _refused(batches, missing)
@@ -53,8 +56,10 @@ def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLEN
     # Preferences are given up in a fixed order, which price must not change.
     in_fixed_order = any(item.preferences for item in batches if item.number not in refused)
     is_large = moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS
-    if is_large or in_fixed_order or not (missing or state.planned.count):
+    if in_fixed_order or not (missing or state.planned.count) or (is_large and batches is wanted):
         return missing
+    if is_large:
+        return _placed_again(state, batches, in_order_of_spread(state, wanted, by_size=True), missing, saved)
     known, chosen = score_of(state, batches, missing), batches
     known = replace(known, price=min(known.price, most_price + 1))
     state.start_again(saved)
@@ -78,6 +83,21 @@ def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLEN
             return packer.place_rest(search.missing) if search.missing else {}
     state.start_again(saved)
     return Packer(state, chosen).place_all()
+
+
+def _placed_again(
+    state: State, batches: Sequence[Batch], by_size: Sequence[Batch], missing: dict[int, int], saved: int
+) -> dict[int, int]:
+    """Tries the other order too, with a worth of room as if only the scarcest resource could run out, and keeps the better placement."""
+    known = score_of(state, batches, missing)
+    state.start_again(saved)
+    state.value_room(alone=True)
+    found = Packer(state, by_size).place_all()
+    if score_of(state, batches, found) < known:
+        return found
+    state.start_again(saved)
+    state.value_room(alone=False)
+    return Packer(state, batches).place_all()
 
 
 def _refused(batches: Sequence[Batch], missing: Mapping[int, int]) -> dict[int, int]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, product
-from operator import itemgetter
+from itertools import chain, groupby, product
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.arrays import BATCH, BIN, CHUNKS, PLENTY, Amounts, Numbers
+from reconciler.placement.arrays import BATCH, BIN, CHUNKS, PLENTY, Amounts, Fractions, Numbers
 from reconciler.placement.batches import RANK_OF, Batch, Needs
 from reconciler.placement.constraints.domain_counters import Counter, Domain
 from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
 from reconciler.placement.engine.fill import Task
 from reconciler.placement.engine.open import size_options_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
+from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.requirements import ABSENT, Requirements, Values, one_of, settled
 
 MOST_COMBINATIONS = 512
@@ -116,11 +115,11 @@ def _differ(state: State, needs: Needs, combinations: Sequence[Combination]) -> 
 
 
 def cost_of(state: State, batch: Batch, where: Requirements, count: int) -> Cost:
-    """Cost of the cheapest mix of new nodes for `count` chunks, as if nothing else came to them."""
+    """Cost of the cheapest mix of new nodes for `count` chunks, less what the room is worth that they leave."""
     for at, options in _options(state, batch, where):
-        mix = options.mix(count, state.kernel)
-        if mix:
-            return (*at, mix_price(mix, options.prices))
+        price = int(options.mix_prices(count, state.kernel)[count])
+        if price < PLENTY:
+            return (*at, price)
     return NOWHERE
 
 
@@ -141,24 +140,26 @@ def _options(state: State, batch: Batch, where: Requirements) -> Iterator[tuple[
             yield (number, weight), size_options_of(state, task, relaxation, pools)
 
 
+_LEAST_GAIN = 1e-9
 _WITH_AFFINITY, _COUNTS_ITSELF, _BEFORE_COUNTED, _AFTER_COUNTED, _OTHERS = range(5)
 
 
-def in_order_of_spread(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
-    """Pods of equal rank, sorted by their spread constraints where prices differ between domains; all others keep their order.
+def in_order_of_spread(state: State, batches: Sequence[Batch], *, by_size: bool = False) -> Sequence[Batch]:
+    """Pods of equal rank, sorted by their spread constraints where prices differ between domains; all others keep their order. Where no
+    prices differ these are the batches as they came, the very same object.
 
     A constraint's selector may not match the pod that brings it. Such a pod may go wherever few pods count so far: to the cheapest
     domain, until the pods arrive that do count. Where two kinds of pods count for each other, whichever comes late finds the cheapest
     domain full. In the opposite order the late ones find the next cheapest domain empty.
+    by_size: of those whose constraints are equal in that, the largest come first.
     """
-    found: list[Batch] = []
-    for _, equals in groupby(batches, key=RANK_OF):
-        rank = list(equals)
-        found += _in_order(state, rank) if all(batch.pods for batch in rank) else rank
-    return found
+    ranks = [list(equals) for _, equals in groupby(batches, key=RANK_OF)]
+    ordered = [_in_order(state, rank, by_size=by_size) if all(batch.pods for batch in rank) else rank for rank in ranks]
+    is_same = all(order is rank for order, rank in zip(ordered, ranks, strict=True))
+    return batches if is_same else list(chain.from_iterable(ordered))
 
 
-def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
+def _in_order(state: State, batches: Sequence[Batch], *, by_size: bool) -> Sequence[Batch]:
     spread = [batch for batch in batches if batch.opens_nodes and batch.needs.shape.topology_spread]
     under_same = {batch.needs.equivalence_class: batch for batch in spread}
     if not any(_rules(state, batch) and prices_differ(state, batch) for batch in under_same.values()):
@@ -167,18 +168,19 @@ def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
     spread = [batch for batch in spread if batch.number in under]
     sizes = np.array([batch.needs.request * batch.count for batch in spread], dtype=np.float64)
     shares = (sizes / np.maximum(sizes.sum(axis=0), 1)).sum(axis=1).tolist()
-    excess = dict.fromkeys((rule.counter for rules in under.values() for rule in rules), 0.0)
-    """By counter: the share of requests under its constraint, less the share that counts in it. The least comes first."""
+    counters = sorted({rule.counter for rules in under.values() for rule in rules})
+    numbers = dict(zip(counters, range(len(counters)), strict=True))
     counted = {
-        batch.number: [counter for counter in state.topology.counts_of(batch.needs) if counter in excess]
+        batch.number: [counter for counter in state.topology.counts_of(batch.needs) if counter in numbers]
         for batch in spread
     }
+    pairs = np.zeros((len(counters), len(counters)))
+    """By counter in which pods count, and by that of a constraint which they have: their share of requests."""
     for batch, share in zip(spread, shares, strict=True):
-        for counter in counted[batch.number]:
-            excess[counter] -= share
-        for rule in under[batch.number]:
-            excess[rule.counter] += share
-    order = {counter: place for place, (counter, _) in enumerate(sorted(excess.items(), key=itemgetter(1)))}
+        for counter, rule in product(counted[batch.number], under[batch.number]):
+            if counter != rule.counter:
+                pairs[numbers[counter], numbers[rule.counter]] += share
+    order = {counters[number]: turn for turn, number in enumerate(_most_in_order(pairs))}
 
     def place(batch: Batch) -> tuple[int, int]:
         rules = under.get(batch.number)
@@ -192,7 +194,30 @@ def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
             return (_BEFORE_COUNTED, last)
         return (_AFTER_COUNTED, -last)
 
-    return sorted(batches, key=place)
+    return sorted(sorted(batches, key=_largest_first) if by_size else batches, key=place)
+
+
+def _largest_first(batch: Batch) -> list[int]:
+    amounts: list[int] = (-batch.needs.request).tolist()
+    return amounts
+
+
+def _most_in_order(pairs: Fractions) -> list[int]:
+    """The numbers in an order in which as much as possible is of pairs whose first comes before their second.
+
+    One number after the other moves to where that is most, until none has a better place."""
+    order, paired = list(range(len(pairs))), np.flatnonzero(pairs.any(axis=0) | pairs.any(axis=1)).tolist()
+    moved = True
+    while moved:
+        moved = False
+        for number in paired:
+            place = order.index(number)
+            others = order[:place] + order[place + 1 :]
+            gains = np.cumsum([0.0, *(pairs[others, number] - pairs[number, others])])
+            best = int(gains.argmax())
+            if gains[best] > gains[place] + _LEAST_GAIN:
+                order, moved = [*others[:best], number, *others[best:]], True
+    return order
 
 
 def _rules(state: State, batch: Batch) -> list[SpreadRule]:

@@ -229,23 +229,17 @@ def sort_by_price(
     request: int,
     count: int,
     offered: OfferArrays,
-    times: Numbers,
     at: Numbers,
     order: Numbers,
 ) -> bool:
-    """Sorts options by what new nodes for so many chunks cost there; equals keep their order. False where there are none in some option."""
-    types, _, prices, costs, _, _, sizes, mixes, begins, _ = offered
-    price_of = np.zeros(len(choices), dtype=np.int64)
+    """Sorts options by what new nodes for so many chunks cost there, less what the room is worth that they leave; equals keep their order.
+    False where there are none in some option."""
+    mixes, price_of = offered[7], np.zeros(len(choices), dtype=np.int64)
     for option in range(len(choices)):
-        compatibility = choices[option, COMPATIBILITY]
-        size = size_row(room, asked, most, compatibility, request, offered, at)
-        fitting = sizes[size, USEFUL, begins[size] : len(types)]
-        if len(fitting) == 0:
+        size = size_row(room, asked, most, choices[option, COMPATIBILITY], request, offered, at)
+        price_of[option] = mixes[size, COSTS, count]
+        if price_of[option] == PLENTY:
             return False
-        of_mix = mixes[size, COSTS], mixes[size, MIX_NODES]
-        mix_of(sizes[size, CHUNKS_OF], costs[compatibility], fitting, *of_mix, count, times)
-        for each in range(len(fitting)):
-            price_of[option] += times[each] * prices[compatibility, fitting[each]]
         place = option
         while place > 0 and price_of[order[place - 1]] > price_of[option]:
             order[place] = order[place - 1]
@@ -341,9 +335,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
         shares, steps = np.zeros(len(choices), dtype=np.int64), 1
         order = np.arange(len(choices))
         if kind[BY_PRICE]:
-            if not sort_by_price(
-                nodes[5], chunk[0], kind[MOST], choices, jobs[job, REQUEST], left, offered, times, at, order
-            ):
+            if not sort_by_price(nodes[5], chunk[0], kind[MOST], choices, jobs[job, REQUEST], left, offered, at, order):
                 return job, BY_ITSELF
             choices = choices[order]
         if kind[SHARED]:

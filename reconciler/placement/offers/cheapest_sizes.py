@@ -87,10 +87,13 @@ _ENOUGH_BATCHES = 16
 _LEAST = 1e-9
 
 
-def worth_of_room(offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions) -> tuple[Fractions, Fractions]:
+def worth_of_room(
+    offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions, *, alone: bool
+) -> tuple[Fractions, Fractions]:
     """By resource, what free room is worth; by type of all pools, what its room takes off its price. In billionths of a USD an hour.
 
-    rooms: of these types, shape (types, resources). asked: what each batch requests in all, shape (batches, resources).
+    rooms: of these types, shape (types, resources). asked: what each batch requests in all, shape (batches, resources). alone: the resource
+    that makes it dearest is all that can run out.
     """
     together = asked.sum(axis=0)
     scale = np.maximum(together, 1.0)
@@ -102,7 +105,11 @@ def worth_of_room(offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions
         return np.zeros(len(together)), np.zeros(len(rooms))
     prices, parts = prices[sold], np.maximum(rooms[sold], 0) / scale
     even = 1.0 / max((parts.sum(axis=1) / prices).max(), _LEAST)
-    worth = MOST_WORTH * ((1 - _TIES) * dual_of(parts, prices, together / scale) + _TIES * even) / scale
+    wanted = together / scale
+    dual = dual_of(parts, prices, wanted)
+    if alone:
+        dual = dual_of(parts, prices, np.where(np.arange(len(wanted)) == dual.argmax(), wanted, 0.0))
+    worth = MOST_WORTH * ((1 - _TIES) * dual + _TIES * even) / scale
     if len(asked) < _ENOUGH_BATCHES:
         return worth, np.zeros(len(rooms))
     return worth, np.maximum(rooms, 0) @ worth

@@ -14,7 +14,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, one_of, selects, shape
+from tests.builders import demand, instance_type, node, node_pool, one_of, selects, shape, spread
 from tests.unit.placement.worlds import place_in_mode
 
 FAST, OPTIMAL = PlacementOptions(), PlacementOptions(optimal=True)
@@ -73,6 +73,15 @@ def test_a_group_goes_where_all_of_it_costs_least(options: PlacementOptions) -> 
     assert zones(placement) == {"b"}
     assert price(placement) == 0.92
     assert options == FAST or said(placement).endswith("the least possible")
+
+
+def test_where_many_more_are_placed_a_zone_counts_with_the_room_that_is_left_there() -> None:
+    """Each by itself would be cheaper in a, on a node that it fills."""
+    types = (sold("small", 2, {"a": 1.0, "b": 1.1}), sold("large", 4, {"a": 2.0, "b": 1.4}))
+    sizes = [shape(f"{1000 + 20 * number}m", topology_spread=(spread(ZONE_LABEL),)) for number in range(20)]
+    demands = [demand(f"of-{number}", count=1, pod_shape=item) for number, item in enumerate(sizes)]
+
+    assert zones(placed(*demands, types=types, options=FAST)) == {"b"}
 
 
 def test_one_alone_goes_where_it_costs_least_by_itself() -> None:
