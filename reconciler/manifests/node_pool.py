@@ -18,16 +18,22 @@ from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.load import schema_of, with_defaults
+from reconciler.manifests.documents.structure import is_near
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
 from reconciler.model import codes
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
+    INSTANCE_TYPE_LABEL,
     KARPENTER_GROUP,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
+    OPERATING_SYSTEM_LABEL,
     REASON_OF,
+    REGION_LABEL,
+    ZONE_LABEL,
     DisruptionBudget,
     NodeClaimTemplate,
     NodeClassRef,
@@ -39,6 +45,13 @@ from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import LiveObject, Manifest
 
 NEVER = "Never"
+_KNOWN_LABELS = (
+    ZONE_LABEL,
+    REGION_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ARCHITECTURE_LABEL,
+    OPERATING_SYSTEM_LABEL,
+)
 _NODE_SPEC: tuple[str, ...] = ("spec", "template", "spec")
 
 
@@ -48,7 +61,9 @@ def is_partial(manifest: Manifest) -> bool:
 
 
 def check(inspection: Inspection) -> None:
-    _check_least_values(inspection, mapping_at(inspection.body, *_NODE_SPEC).get("requirements", []))
+    requirements = mapping_at(inspection.body, *_NODE_SPEC).get("requirements", [])
+    _check_least_values(inspection, requirements)
+    _check_labels(inspection, requirements)
     budgets = inspection.get("spec", "disruption", "budgets")
     if budgets:
         check_budgets(inspection, budgets)
@@ -64,6 +79,20 @@ def _check_least_values(inspection: Inspection, requirements: Sequence[Mapping[s
                 (*_NODE_SPEC, "requirements", index, "minValues"),
                 f"{requirement['key']} asks for {least} different values and lists {len(values)}",
                 hint=f"list more values, or write minValues: {len(values)}",
+            )
+
+
+def _check_labels(inspection: Inspection, requirements: Sequence[Mapping[str, Any]]) -> None:
+    """Reports labels that nearly are ones that Karpenter knows. It takes them for the pool's own, which rule out no instance type."""
+    for index, requirement in enumerate(requirements):
+        key = requirement["key"]
+        meant = next((name for name in _KNOWN_LABELS if is_near(key, name)), key)
+        if meant != key:
+            inspection.report(
+                codes.MISSPELT_LABEL,
+                (*_NODE_SPEC, "requirements", index, "key"),
+                f"{key} is no label of instance types, so this requirement rules out none of them",
+                hint=f'did you mean "{meant}"?',
             )
 
 

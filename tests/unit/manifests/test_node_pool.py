@@ -234,6 +234,8 @@ DECODE = "Karpenter cannot decode"
     ("one capacity type of two is misspelt", pool_with(requirement=CAPACITY.replace("VALUES", "spot, sopt")),
      "unknown-capacity-type", "", ""),
     ("the only capacity type is misspelt", pool_with(requirement=CAPACITY.replace("VALUES", "sopt")), "never-ready", "", ""),
+    ("a misspelt label", pool_with(requirement="{key: kubernetes.io/arhc, operator: In, values: [amd64]}"), "misspelt-label",
+     "spec.template.spec.requirements[0].key", 'did you mean "kubernetes.io/arch"?'),
     ("a value with a space", pool_with(requirement="{key: a, operator: In, values: ['b c']}"), "never-ready", "", ""),
     ("fewer values than minValues", pool_with(requirement="{key: a, operator: In, values: [b], minValues: 2}"),
      "requirement-values", "", ""),
