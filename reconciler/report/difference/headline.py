@@ -151,11 +151,13 @@ def _growth(change: Difference, now: int, zone: tzinfo | None) -> list[str]:
     peak = None if change.cost is None else change.cost.new_nodes()
     if peak is None or peak.most <= max(0, now):
         return []
-    most, at = counted(peak.most, "more node"), moment(peak.at, zone)
+    since, at = (
+        f"from {moment(time, zone)}" if time > change.head.now else "once the cluster has settled"
+        for time in (peak.since, peak.at)
+    )
     if now > 0 or peak.since == peak.at:
-        return [f"up to {most} from {at}"]
-    first = f"{counted(peak.first, 'more node')} from {moment(peak.since, zone)}"
-    return [f"{first}, up to {peak.most:,} from {at}"]
+        return [f"up to {counted(peak.most, 'more node')} {at}"]
+    return [f"{counted(peak.first, 'more node')} {since}, up to {peak.most:,} {at}"]
 
 
 def cost_words(change: Difference) -> str:
