@@ -27,6 +27,7 @@ from reconciler.model.nodes import (
     Node,
     NodeClaimTemplate,
     NodeClassRef,
+    NodeOverlay,
     NodePool,
     Offering,
 )
@@ -78,6 +79,10 @@ def term(topology_key: str, app: str = "web", **fields: Any) -> PodAffinityTerm:
 def spread(topology_key: str, max_skew: int = 1, *, app: str = "web", **fields: Any) -> TopologySpread:
     """Evenly among the pods of an app; a pod waits where it cannot be."""
     return replace(TopologySpread(topology_key, max_skew, "DoNotSchedule", selects(app)), **fields)
+
+
+def overlay(name: str, *requirements: Requirement, **fields: Any) -> NodeOverlay:
+    return NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", name), requirements, **fields)
 
 
 def one_of(key: str, *values: str) -> Requirement:

@@ -13,7 +13,6 @@ from reconciler.model.demand import Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodAffinityTerm, TopologySpread
 from reconciler.model.quantity import CPU
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
@@ -22,7 +21,7 @@ from reconciler.placement.cache import Cache
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, selects, shape
+from tests.builders import demand, instance_type, node, node_pool, shape, spread, term, web
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 from tests.unit.placement.worlds import place_in_mode
 
@@ -179,9 +178,7 @@ def test_the_fast_mode_needs_no_solver() -> None:
 
 
 def test_the_least_possible_knows_of_spread_over_zones_where_nodes_are_few() -> None:
-    web = selects()
-    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", web)
-    even = shape("1", "1Gi", labels={"app": "web"}, topology_spread=(spread,))
+    even = web("1", "1Gi", topology_spread=(spread(ZONE_LABEL),))
     box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
 
     placement = placed(demand(count=2, pod_shape=even), types=(box,), pools=(node_pool(),))
@@ -191,8 +188,7 @@ def test_the_least_possible_knows_of_spread_over_zones_where_nodes_are_few() -> 
 
 def test_a_large_gap_may_be_out_of_reach() -> None:
     """The least possible price knows nothing of anti-affinity over zones, for which there are two nodes."""
-    web = selects()
-    apart = shape("1", "1Gi", labels={"app": "web"}, pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, web),))
+    apart = web("1", "1Gi", pod_anti_affinity=(term(ZONE_LABEL),))
     box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
 
     placement = placed(demand(count=2, pod_shape=apart), types=(box,), pools=(node_pool(),))
@@ -204,9 +200,7 @@ def test_a_large_gap_may_be_out_of_reach() -> None:
 
 def test_the_least_possible_is_none_that_nodes_undercut_which_fill_up_evenly() -> None:
     """Spread over hosts allows one more than on the emptiest of them. All are new here, and the limit leaves four, so that each takes three."""
-    web = selects()
-    spread = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", web)
-    even = shape("500m", "1Gi", labels={"app": "web"}, topology_spread=(spread,))
+    even = web("500m", "1Gi", topology_spread=(spread(HOSTNAME_LABEL),))
     box = instance_type("box", cpu="1900m", memory="8Gi", price=1.0)
 
     placement = placed(demand(count=12, pod_shape=even), types=(box,), pools=(node_pool(limits={"cpu": "8"}),))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,29 +10,22 @@ from reconciler.demand.combine import pending_demands
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from reconciler.model.placement import Placement
-from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.pods import Pod, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.view import ClusterView
 from reconciler.placement.batches import KnownNeeds, batches_of, firmer_shapes
-from tests.builders import demand, instance_type, node, node_pool, pod, selects, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, selects, shape, spread, term, web
 from tests.unit.placement.worlds import World
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 TYPES = (instance_type("m-16x", cpu="16", memory="64Gi", zones=ZONES),)
-WEB = selects()
-DB = selects("db")
 
 
-def spread(key: str = ZONE_LABEL, when: str = "ScheduleAnyway") -> TopologySpread:
-    return TopologySpread(key, 1, when, WEB)
+def softly(key: str = ZONE_LABEL) -> TopologySpread:
+    return spread(key, when_unsatisfiable="ScheduleAnyway")
 
 
-def web(**fields: object) -> PodShape:
-    return shape("500m", "512Mi", labels={"app": "web"}, **fields)  # type: ignore[arg-type]
-
-
-def near(selector: LabelSelector, weight: int = 1, key: str = ZONE_LABEL) -> WeightedPodAffinityTerm:
-    return WeightedPodAffinityTerm(weight, PodAffinityTerm(key, selector))
+def near(app: str, weight: int = 1) -> WeightedPodAffinityTerm:
+    return WeightedPodAffinityTerm(weight, term(ZONE_LABEL, app))
 
 
 def placed(*demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = (), unplaced: int = 0) -> Placement:
@@ -49,32 +41,32 @@ def by_zone(placement: Placement) -> dict[tuple[str, ...], int]:
 
 
 def test_soft_spread_over_zones_is_met_on_new_nodes() -> None:
-    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),)))
+    wanted = demand(count=6, pod_shape=web("500m", "512Mi", topology_spread=(softly(),)))
     assert by_zone(placed(wanted)) == {(zone,): 2 for zone in ZONES}
 
 
 def test_it_makes_no_node_where_there_is_room() -> None:
-    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),)))
+    wanted = demand(count=6, pod_shape=web("500m", "512Mi", topology_spread=(softly(),)))
     placement = placed(wanted, nodes=(node("roomy", cpu="16"),))
     assert not placement.planned, "kube-scheduler weighs it, and takes the room that is there"
 
 
 def test_soft_spread_over_hosts_buys_no_node_for_each_pod() -> None:
-    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(HOSTNAME_LABEL),)))
+    wanted = demand(count=6, pod_shape=web("500m", "512Mi", topology_spread=(softly(HOSTNAME_LABEL),)))
     assert len(placed(wanted).planned) == 1
 
 
 def test_preferred_company_decides_the_zone_of_a_new_node() -> None:
     there = pod("db-0", node="full", pod_shape=shape("900m", labels={"app": "db"}))
-    wanted = demand(count=2, pod_shape=web(preferred_pod_affinity=(near(DB),)))
+    wanted = demand(count=2, pod_shape=web("500m", "512Mi", preferred_pod_affinity=(near("db"),)))
     placement = placed(wanted, nodes=(node("full", cpu="1", zone="zone-c"),), pods=(there,))
     assert by_zone(placement) == {("zone-c",): 2}
 
 
 def test_the_order_is_affinity_heaviest_first_and_then_spread() -> None:
     both = web(
-        preferred_pod_affinity=(near(DB, 1), near(WEB, 9)),
-        topology_spread=(spread(), spread(HOSTNAME_LABEL), spread("rack")),
+        preferred_pod_affinity=(near("db", 1), near("web", 9)),
+        topology_spread=(softly(), softly(HOSTNAME_LABEL), softly("rack")),
     )
     rungs = [
         (
@@ -84,22 +76,24 @@ def test_the_order_is_affinity_heaviest_first_and_then_spread() -> None:
         for rung in firmer_shapes(both)
     ]
     assert rungs == [
-        ([WEB, DB], [ZONE_LABEL, "rack"]),
-        ([DB], [ZONE_LABEL, "rack"]),
+        ([selects("web"), selects("db")], [ZONE_LABEL, "rack"]),
+        ([selects("db")], [ZONE_LABEL, "rack"]),
         ([], [ZONE_LABEL, "rack"]),
         ([], [ZONE_LABEL]),
     ]
-    assert firmer_shapes(web(topology_spread=(spread(when="DoNotSchedule"),))) == ()
+    assert firmer_shapes(web(topology_spread=(spread(ZONE_LABEL),))) == ()
 
 
 def test_a_wish_that_nobody_meets_waives_no_rule() -> None:
     """Else the chunk would count as the first of its kind, who may be anywhere, though another is there that it has to be near."""
-    alike = PodAffinityTerm(HOSTNAME_LABEL, WEB)
-    beside_its_version = WeightedPodAffinityTerm(1, PodAffinityTerm(ZONE_LABEL, WEB, match_label_keys=("version",)))
+    beside_its_version = WeightedPodAffinityTerm(1, term(ZONE_LABEL, match_label_keys=("version",)))
     there = pod("web-0", node="full", pod_shape=shape("900m", labels={"app": "web", "version": "1"}))
-    newer = replace(
-        web(pod_affinity=(alike,), preferred_pod_affinity=(beside_its_version,)),
-        labels=(("app", "web"), ("version", "2")),
+    newer = web(
+        "500m",
+        "512Mi",
+        labels={"app": "web", "version": "2"},
+        pod_affinity=(term(HOSTNAME_LABEL),),
+        preferred_pod_affinity=(beside_its_version,),
     )
     placement = placed(
         demand(count=1, pod_shape=newer), nodes=(node("full", cpu="1"), node("roomy")), pods=(there,), unplaced=1
@@ -109,10 +103,10 @@ def test_a_wish_that_nobody_meets_waives_no_rule() -> None:
 
 # The order in which pending pods of equal priority are placed: those first that have least choice of nodes.
 
-APART = shape("300m", pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
-TOGETHER = shape("200m", pod_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
-OVER_ZONES = shape("100m", topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB),))
-OVER_HOSTS = shape("1", topology_spread=(TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", WEB),))
+APART = shape("300m", pod_anti_affinity=(term(HOSTNAME_LABEL),))
+TOGETHER = shape("200m", pod_affinity=(term(ZONE_LABEL),))
+OVER_ZONES = shape("100m", topology_spread=(spread(ZONE_LABEL),))
+OVER_HOSTS = shape("1", topology_spread=(spread(HOSTNAME_LABEL),))
 ANYWHERE, LARGE = shape("1500m"), shape("2")
 """Those with less choice ask for less, so that by size alone they would come the other way round."""
 SHAPES = (LARGE, ANYWHERE, OVER_HOSTS, APART, TOGETHER, OVER_ZONES)

@@ -10,7 +10,6 @@ from reconciler.model.changes import NodeClaimChanges, PendingOutcome, Plan
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import Inventory
@@ -19,7 +18,7 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.plan import make_plan
-from tests.builders import demand, instance_type, node_pool
+from tests.builders import demand, instance_type, node_pool, overlay
 from tests.unit.plan.worlds import HELD, NOW, OWNER, chunks, occupied, planned, together, waiting_pod, with_node
 
 POD = Demand(waiting_pod().demand, desired=1)
@@ -111,8 +110,7 @@ def test_a_suspended_headroom_says_that_nothing_is_applied() -> None:
 
 
 def test_price_overlays_are_an_assumption() -> None:
-    overlay = NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap"), price_adjustment="-5%")
-    overlays = Declared(node_overlays=(overlay,))
+    overlays = Declared(node_overlays=(overlay("cheap", price_adjustment="-5%"),))
     for answer in (plan(repository=overlays), plan(live=overlays)):
         assert "price overlays count for new nodes" in answer.cost.assumptions[1]
 

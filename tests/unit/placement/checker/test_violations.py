@@ -16,7 +16,6 @@ from reconciler.model.nodes import (
     NODEPOOL_LABEL,
     ZONE_LABEL,
     NodeClaim,
-    NodeOverlay,
     NodePool,
 )
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
@@ -28,7 +27,20 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, pod, shape, spread, term, web
+from tests.builders import (
+    buffer_ref,
+    demand,
+    instance_type,
+    node,
+    node_pool,
+    one_of,
+    overlay,
+    pod,
+    shape,
+    spread,
+    term,
+    web,
+)
 
 TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8", price=0.5, zones=("zone-a",)))
 VIEW = ClusterView(nodes=(node("one"), node("two", zone="zone-b")))
@@ -206,10 +218,8 @@ def test_finds_new_nodes_for_demands_that_open_none() -> None:
 
 def test_overlays_count_for_prices_and_capacity() -> None:
     overlays = (
-        NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap"), price_adjustment="-50%"),
-        NodeOverlay(
-            ObjectRef("karpenter.sh", "NodeOverlay", "", "gpus"), capacity=Resources.of({"example.com/gpu": 4})
-        ),
+        overlay("cheap", price_adjustment="-50%"),
+        overlay("gpus", capacity=Resources.of({"example.com/gpu": 4})),
     )
     plain = shape()
     device = replace(plain, requests=plain.requests + Resources.of({"example.com/gpu": 2}))
@@ -320,7 +330,7 @@ def test_zones_that_a_node_claim_may_come_up_in_are_spread_over() -> None:
 
 def test_a_node_claim_has_what_overlays_add_to_its_type() -> None:
     gpus = Resources.of({"example.com/gpu": 4})
-    overlays = (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "gpus"), capacity=gpus),)
+    overlays = (overlay("gpus", capacity=gpus),)
     asked = demand(count=1, pod_shape=shape(requests=shape().requests + gpus))
     view = ClusterView(node_claims=(claim(),))
     overlaid = Problem(view, (node_pool(),), TYPES, (asked,), overlays)

@@ -11,11 +11,11 @@ from reconciler.model.attachments import NO_PROVISIONER, PersistentVolume, Stora
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node, NodeClaim
 from reconciler.model.placement import Placement
-from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
+from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import instance_type, node, node_pool, one_of, pending, pod, selects, shape
+from tests.builders import instance_type, node, node_pool, one_of, pending, pod, shape, spread, web
 from tests.unit.placement.worlds import World
 
 EBS = "ebs.csi.aws.com"
@@ -163,8 +163,7 @@ def test_a_claim_that_no_node_can_satisfy_is_the_reason(storage: Storage, words:
 
 def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
     """kube-scheduler reckons skew over the nodes that selector and affinity admit, whatever the pod's volumes say."""
-    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", selects("db"))
-    spread_shape = shape("100m", labels={"app": "db"}, topology_spread=(spread,))
+    spread_shape = web(topology_spread=(spread(ZONE_LABEL),))
     storage = Storage((volume("pv", where(ZONE_LABEL, "zone-a")),), (bound("data", "pv"),))
     nodes = (node("a", zone="zone-a"), node("b", zone="zone-b"))
     there = pod("old", node="a", pod_shape=spread_shape)

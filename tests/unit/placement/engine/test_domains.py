@@ -11,10 +11,10 @@ import pytest
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, one_of, selects, shape, spread
+from tests.builders import demand, instance_type, node, node_pool, one_of, shape, spread, term
 from tests.unit.placement.worlds import place_in_mode
 
 FAST, OPTIMAL = PlacementOptions(), PlacementOptions(optimal=True)
@@ -33,10 +33,6 @@ MARKET = (
     sold("4xlarge", 16, {"a": 0.33, "b": 0.23, "c": 0.31}),
 )
 """The smallest is cheapest in a, all others in b."""
-
-
-def term(key: str, app: str) -> PodAffinityTerm:
-    return PodAffinityTerm(key, selects(app))
 
 
 def near_its_like(cpu: str, app: str = "web") -> PodShape:

@@ -11,13 +11,12 @@ from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeOverla
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import DaemonSet
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.offerings import overlaid_price
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, resources, shape
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, overlay, resources, shape
 
 SMALL = instance_type("small", cpu="2", memory="8Gi", price=0.1)
 LARGE = instance_type("large", cpu="8", memory="32Gi", price=0.36)
@@ -143,21 +142,18 @@ def test_limits_count_existing_nodes_by_the_capacity_of_their_type() -> None:
 
 
 def test_of_two_overlays_of_equal_weight_that_may_set_the_same_a_plan_says_that_it_does_not_judge_them() -> None:
-    def overlay(name: str, *types: str, **fields: object) -> NodeOverlay:
-        ref = ObjectRef("karpenter.sh", "NodeOverlay", "", name)
-        asked = (one_of(INSTANCE_TYPE_LABEL, *types),) if types else ()
-        return replace(NodeOverlay(ref, asked, price="0.1"), **fields)  # type: ignore[arg-type]
+    small, large = (one_of(INSTANCE_TYPE_LABEL, name) for name in ("small", "large"))
+    price, gpus = {"price": "0.1"}, {"capacity": Resources.parse({"example.com/gpu": "1"})}
 
     def said(*overlays: NodeOverlay) -> list[str]:
         return [words for words in placed(demand(count=1), overlays=overlays).assumptions if "NodeOverlay" in words]
 
     both = "NodeOverlay/b and NodeOverlay/a are of equal weight: whether Karpenter ignores one of them is not judged"
-    gpus = {"price": None, "capacity": Resources.parse({"example.com/gpu": "1"})}
-    assert said(overlay("a"), overlay("b", "large")) == [both]
+    assert said(overlay("a", **price), overlay("b", large, **price)) == [both]
     assert said(overlay("a", **gpus), overlay("b", **gpus)) == [both]
-    assert said(overlay("a"), overlay("b", **gpus)) == []
-    assert said(overlay("a", "small"), overlay("b", "large")) == []
-    assert said(overlay("a"), overlay("b", weight=1)) == []
+    assert said(overlay("a", **price), overlay("b", **gpus)) == []
+    assert said(overlay("a", small, **price), overlay("b", large, **price)) == []
+    assert said(overlay("a", **price), overlay("b", weight=1, **price)) == []
 
 
 @pytest.mark.parametrize(
@@ -174,14 +170,14 @@ def test_of_two_overlays_of_equal_weight_that_may_set_the_same_a_plan_says_that_
 )
 def test_a_price_in_the_cluster_that_is_none_ends_no_plan(changed: dict[str, str], price: float) -> None:
     """A snapshot may say anything, and the cluster's schema bounds no price."""
-    overlay = NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "dear"), **changed)  # type: ignore[arg-type]  # names of texts only
-    assert placed(demand(count=1), overlays=(overlay,)).planned[0].price == pytest.approx(price)
-    assert overlaid_price((overlay,), {}, 0.1) == pytest.approx(price)
+    dear = overlay("dear", **changed)
+    assert placed(demand(count=1), overlays=(dear,)).planned[0].price == pytest.approx(price)
+    assert overlaid_price((dear,), {}, 0.1) == pytest.approx(price)
 
 
 def test_the_heaviest_overlay_counts_and_of_equal_weight_the_last_by_name_as_karpenter_orders_them() -> None:
     dear, cheap, heavy = (
-        NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", name), weight=weight, price=price)
+        overlay(name, weight=weight, price=price)
         for name, weight, price in (("b", 0, "0.09"), ("c", 0, "0.01"), ("a", 1, "0.05"))
     )
     for overlays, price in (

@@ -17,7 +17,6 @@ from reconciler.model.nodes import (
     ZONE_LABEL,
     Node,
     NodeClaim,
-    NodeOverlay,
 )
 from reconciler.model.placement import Holding, Placement, read_holdings, words_of_holdings
 from reconciler.model.pods import DaemonSet
@@ -35,6 +34,7 @@ from tests.builders import (
     node,
     node_pool,
     one_of,
+    overlay,
     pod,
     resources,
     shape,
@@ -212,11 +212,7 @@ def test_zones_of_a_node_that_is_made_for_others_are_nothing_to_spread_over() ->
 
 def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
     """It may have been launched there all the same: the catalog says what can be bought now."""
-    gpu = NodeOverlay(
-        ref=ObjectRef("karpenter.sh", "NodeOverlay", "", "gpu"),
-        requirements=(one_of(ZONE_LABEL, "zone-a"),),
-        capacity=Resources.parse({"example.com/gpu": "1"}),
-    )
+    gpu = overlay("gpu", one_of(ZONE_LABEL, "zone-a"), capacity=Resources.parse({"example.com/gpu": "1"}))
     wanting = demand(count=1, pod_shape=shape(requests=resources(**{"example.com/gpu": "1"})))
 
     def unplaced(zone: str) -> int:

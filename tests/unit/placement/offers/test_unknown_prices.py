@@ -6,16 +6,15 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.model.declared import Declared
-from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeOverlay, NodePool
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
-from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.facts import Facts
 from reconciler.plan.plan import make_plan
-from tests.builders import demand, instance_type, node_pool, one_of, shape
+from tests.builders import demand, instance_type, node_pool, one_of, overlay, shape
 from tests.unit.placement.worlds import World
 
 
@@ -37,10 +36,7 @@ WORDS = "taken only where no type that has one will do, the smaller in CPU and m
 
 def placed(types: tuple[InstanceType, ...], *, cpu: str = "1", pool: NodePool = POOL, price: str = "") -> Placement:
     """Three chunks. price: what an overlay says of m-4x."""
-    is_small = (one_of(INSTANCE_TYPE_LABEL, "m-4x"),)
-    overlays = (
-        (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "told"), is_small, price=price),) if price else ()
-    )
+    overlays = (overlay("told", one_of(INSTANCE_TYPE_LABEL, "m-4x"), price=price),) if price else ()
     demands = (demand(count=3, pod_shape=shape(cpu)),)
     return World(ClusterView(), (pool,), types, demands, overlays).placed_rightly()
 

@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINTS
 from reconciler.model.placement import Placement, Wait
-from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.rehearsal import Rehearsal
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, selects, shape, term
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape, term
 
 BATCH_ONLY = shape("3", labels={"app": "batch"}, node_selector={NODEPOOL_LABEL: "batch"})
 ANYWHERE = shape("3", labels={"app": "web"})
@@ -78,8 +78,7 @@ def test_a_taint_that_is_on_a_node_already_counts_only_where_it_is_asked_for() -
 
 
 def apart_from_itself(app: str) -> PodShape:
-    selector = selects(app)
-    return shape("1", labels={"app": app}, pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, selector),))
+    return shape("1", labels={"app": app}, pod_anti_affinity=(term(HOSTNAME_LABEL, app),))
 
 
 def test_pods_that_wait_for_others_are_tried_again() -> None:
