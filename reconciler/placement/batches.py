@@ -151,8 +151,11 @@ _SOFT, _HARD = "ScheduleAnyway", "DoNotSchedule"
 
 def firmer_shapes(shape: PodShape) -> tuple[PodShape, ...]:
     """The shapes with preferences as rules, the strictest first, without the shape itself; empty if it has no such preference."""
-    soft = [item for item in shape.topology_spread if item.when_unsatisfiable == _SOFT]
-    spread = [item for item in soft if item.topology_key != HOSTNAME_LABEL]
+    spread = [
+        item
+        for item in shape.topology_spread
+        if item.when_unsatisfiable == _SOFT and item.topology_key != HOSTNAME_LABEL
+    ]
     if not shape.preferred_pod_affinity and not spread:
         return ()
     preferred = sorted(shape.preferred_pod_affinity, key=lambda item: -item.weight)
@@ -252,7 +255,7 @@ def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *,
                         opens_nodes=demand.opens_nodes,
                         rank=demand.rank,
                         whole=number if demand.whole else None,
-                        preferences=_preferences(group.shape, needs) if demand.opens_nodes else (),
+                        preferences=tuple(map(needs, firmer_shapes(group.shape))) if demand.opens_nodes else (),
                         only_ready=demand.only_ready,
                     )
                 )
@@ -285,7 +288,7 @@ def _pending_batches(
             opens_nodes=opens,
             rank=ranks[priority],
             whole=None,
-            preferences=_preferences(shape, needs) if opens else (),
+            preferences=tuple(map(needs, firmer_shapes(shape))) if opens else (),
         )
         for number, ((priority, shape, opens), members) in enumerate(order)
     ]
@@ -307,12 +310,6 @@ def _choice(shape: PodShape) -> int:
     if not shape.topology_spread:
         return 2
     return int(all(spread.topology_key == HOSTNAME_LABEL for spread in shape.topology_spread))
-
-
-def _preferences(shape: PodShape, needs: Callable[[PodShape], Needs]) -> tuple[Needs, ...]:
-    if not shape.preferred_pod_affinity and not shape.topology_spread:  # most shapes
-        return ()
-    return tuple(map(needs, firmer_shapes(shape)))
 
 
 _BY_REF = attrgetter("ref")

@@ -11,9 +11,11 @@ available now, and stay within the pool's limits.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import isinf
+from operator import add
 from typing import TypeAlias
 
 import numpy as np
@@ -31,13 +33,13 @@ from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
-from reconciler.placement.arrays import BATCH, BIN, CHUNKS, PLENTY, POOL, Amounts, ResourceColumns
+from reconciler.placement.arrays import BATCH, BIN, CHUNKS, PLENTY, POOL, POSITION, TEMPLATE, ResourceColumns
 from reconciler.placement.batches import Batch, KnownNeeds, batches_of
 from reconciler.placement.cache import Cache
 from reconciler.placement.constraints.limits import (
     NOTHING,
     PoolLimits,
-    in_its_pool,
+    node_pool_of,
     reservations_apart,
     reservations_of,
 )
@@ -69,24 +71,25 @@ def _listed(state: State, holdings: Mapping[int, tuple[Holding, ...]], most_type
 
     What nodes with the same types have in common is computed once. A pool with limits is charged for the largest of them. Alternatives
     count only among planned nodes, so in the end their charges are taken back."""
-    planned, limits, holding = state.planned, state.limits, _types_holding(state)
-    known: dict[tuple[object, ...], tuple[PlannedNode, Amounts, Resources]] = {}
+    planned, limits = state.planned, state.limits
+    known: dict[tuple[object, ...], tuple[Callable[..., PlannedNode], list[int], Resources]] = {}
     nodes: list[PlannedNode] = []
     charges: list[tuple[str, Resources, Resources]] = []
-    for index in range(planned.count):
-        template, charged = planned.of(index), state.charged(index)
+    marks = planned.marks[[TEMPLATE, POSITION], : planned.count].T.tolist()
+    rows = zip(marks, _types_holding(state), planned.used[: planned.count].tolist(), strict=True)
+    for index, (kind, holding, used) in enumerate(rows):
+        template, charged = state.templates.list[kind[0]], state.charged(index)
         is_limited, name = template.pool in state.limited, template.offers.pool.name
         allowed = state.running_limits.larger_types(template.pool, charged) if is_limited else None
-        within = None if allowed is None else allowed.tobytes()
-        key = (template.number, int(planned.position[index]), holding[index], within)
+        key = (*kind, holding, None if allowed is None else allowed.tobytes())
         if key not in known:
             known[key] = _offer(state, index, template, allowed, most_types)
         node, daemons, largest = known[key]
         if is_limited:
             limits.charge(name, largest, charged, nodes=0)
             charges.append((name, largest, charged))
-        requests = state.columns.asked((planned.used[index] + daemons).tolist())
-        nodes.append(in_its_pool(replace(node, requests=requests, holdings=holdings[state.base + index])))
+        requests = state.columns.asked(list(map(add, used, daemons)))
+        nodes.append(node(requests=requests, holdings=holdings[state.base + index]))
     for name, largest, charged in charges:
         limits.charge(name, charged, largest, nodes=0)
     return nodes
@@ -109,8 +112,8 @@ def _types_holding(state: State) -> list[bytes]:
 
 def _offer(
     state: State, index: int, template: NodeTemplate, allowed: Mask | None, most_types: int
-) -> tuple[PlannedNode, Amounts, Resources]:
-    """What a NodeClaim lists, without the node's chunks and their requests; what daemon pods take on the largest of its types; and the
+) -> tuple[Callable[..., PlannedNode], list[int], Resources]:
+    """What a NodeClaim lists, which becomes the node with its chunks (holdings) and their requests; what daemon pods take on the largest of its types; and the
     largest amount of each resource among these.
 
     allowed: the types within the pool's limits, None for all. More than the most types are listed only if minValues needs more."""
@@ -138,21 +141,20 @@ def _offer(
         ZONE_LABEL: one_of(*zones),
         CAPACITY_TYPE_LABEL: one_of(*capacity_types),
     }
-    node = PlannedNode(
-        node_pool=offers.pool.name,
+    node = partial(
+        PlannedNode,
+        node_pool=node_pool_of(offers),
         instance_types=names,
         zones=zones,
         capacity_types=capacity_types,
         price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-        requests=Resources(),
         requirements=_requirements(template, labels, decided),
-        holdings=(),
         labels=tuple(sorted(labels.items())),
         price_known=priced,
         taints=template.taints,
     )
     largest = NOTHING if allowed is None else Resources.largest(offers.capacities[n] for n in (own, *instance_types))
-    return node, offers.daemon_load[instance_types].max(axis=0), largest
+    return node, offers.daemon_load[instance_types].max(axis=0).tolist(), largest
 
 
 def _fixed_labels(template: NodeTemplate) -> set[str]:
@@ -174,7 +176,9 @@ def _requirements(
     """The requirements of pool and chunks, narrowed to what was decided, sorted by label. A requirement that a label of the NodeClaim
     already expresses is left out."""
     pool = template.offers.pool
-    asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
+    asked = Requirements.of(pool.template.requirements).both(
+        Requirements.labels([(NODEPOOL_LABEL, node_pool_of(template.offers))])
+    )
     asked = asked.both(template.wanted)
     capacity_types = asked.get(CAPACITY_TYPE_LABEL)
     if capacity_types is not None and (capacity_types.min_values or 0) > len(decided[CAPACITY_TYPE_LABEL].names):
@@ -228,12 +232,12 @@ def place(problem: Problem, *, cache: Cache | None = None) -> Placement:
 
 def solve(problem: Problem, cache: Cache) -> Solution:
     """Places everything once, in the fast mode."""
-    shapes = [group.shape for demand in problem.demands for group in demand.groups]
+    groups = [group for demand in problem.demands for group in demand.groups if group.count > 0]
+    shapes = {id(group.shape): group.shape for group in groups}.values()
     attaching = any(shape.volume_claims or shape.claims_devices for shape in shapes)
     problem, assumptions = with_volumes(problem) if attaching else (problem, ())
     options = problem.options
-    groups = (group for demand in problem.demands for group in demand.groups if group.count > 0)
-    columns = ResourceColumns(group.shape.requests for group in groups)
+    columns = ResourceColumns(shape.requests for shape in shapes)
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
     state = _initial_state(problem, assumptions, batches, columns=columns, needs=needs, cache=cache)

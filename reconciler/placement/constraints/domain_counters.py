@@ -135,12 +135,14 @@ class Counts:
 
 @dataclass(slots=True)
 class Counter:
-    """counts: the table in which it has a row. numbers: by value of its label, the column; None for the hostname."""
+    """counts: the table in which it has a row. numbers: by value of its label, the column; None for the hostname. alike: one number for all
+    that count the same (see `Counted.anywhere`)."""
 
     counted: Counted
     counts: Counts
     row: int
     numbers: dict[Domain, int] | None
+    alike: int
     included: Mask | None = None
 
     @property

@@ -21,11 +21,9 @@ from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
-    NODEPOOL_LABEL,
     InstanceType,
     NodePool,
 )
-from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
@@ -220,6 +218,11 @@ def is_reservation(offers: PoolOffers) -> bool:
     return RESERVATION_MARK in offers.pool.name
 
 
+def node_pool_of(offers: PoolOffers) -> str:
+    """The name of the NodePool, with which that of a reservation's offers begins."""
+    return offers.pool.name.partition(RESERVATION_MARK)[0]
+
+
 def reservations_of(catalog: Offerings, view: ClusterView) -> dict[str, int]:
     """By name of a reservation, how many nodes are left of it.
 
@@ -264,14 +267,3 @@ def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
     pool = replace(offers.pool, name=named, template=replace(template, requirements=(*own, *asked)))
     both = offers.template.both(Requirements.of(asked))
     return replace(offers, pool=pool, rows=rows, template=both, minimums=(), _known={})
-
-
-def in_its_pool(planned: PlannedNode) -> PlannedNode:
-    """The planned node with its NodePool's name in place of the account's."""
-    pool, mark, _ = planned.node_pool.partition(RESERVATION_MARK)
-    if not mark:
-        return planned
-    requirements = tuple(
-        replace(item, values=(pool,)) if item.key == NODEPOOL_LABEL else item for item in planned.requirements
-    )
-    return replace(planned, node_pool=pool, requirements=requirements)

@@ -42,6 +42,7 @@ from reconciler.placement.constraints.domain_counters import (
 )
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+_EVERYTHING = LabelSelector()
 SPREAD_WEIGHT = 2
 """The weight of the score in kube-scheduler's default profile."""
 
@@ -151,7 +152,7 @@ def _inclusion(needs: Needs, constraint: TopologySpread, including: Including, k
 def _selection(shape: PodShape, constraint: TopologySpread) -> Selection:
     """kube-scheduler counts nothing by a selector that is there but empty (countPodsMatchSelector)."""
     selector = with_label_keys(constraint.selector, shape, constraint.match_label_keys)
-    return Selection(frozenset() if selector == LabelSelector() else frozenset({shape.namespace}), (selector,))
+    return Selection(frozenset() if selector == _EVERYTHING else frozenset({shape.namespace}), (selector,))
 
 
 # The loops below are compiled with the scheduler's walk (see placement/scheduler).

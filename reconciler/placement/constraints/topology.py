@@ -182,6 +182,7 @@ class Topology:
         """Cache by number of the class. Cleared with each new counter, which may count these shapes or keep them off."""
         self._constraint_sets: dict[tuple[int, bool], ConstraintSet] = {}
         """Cache by number of the class and chunks_only, cleared like the one above."""
+        self._alike: dict[tuple[object, ...], int] = {}
         self._existing: dict[int, set[Domain]] = {}
         self._domains: dict[str, list[Domain | None]] = {}
         self._columns: dict[int, Numbers] = {}
@@ -195,8 +196,8 @@ class Topology:
         rules = self._own.get(key)
         if rules is None:
             rules = self._own[key] = tuple(self._table.own_rules(needs, chunks_only=chunks_only))
-            for only in (False, True):
-                self._ask_for(owned(needs.shape, self._table.selection, chunks_only=only))
+            both = (owned(needs.shape, self._table.selection, chunks_only=only) for only in (False, True))
+            self._ask_for(counted for terms in both for counted in terms)
         return rules
 
     def constraints(self, needs: Needs, *, chunks_only: bool) -> ConstraintSet:
@@ -207,7 +208,8 @@ class Topology:
             own = self.own_rules(needs, chunks_only=chunks_only)
             others = self._table.others_rules(needs.shape, chunks_only=chunks_only)
             counted_by = {self.counters[number].counted.key for number in self.counts_of(needs)}
-            counted_by |= {rule.key for rule in self._table.others_rules(needs.shape)}
+            if chunks_only:
+                counted_by |= {rule.key for rule in self._table.others_rules(needs.shape)}
             constraints = self._constraint_sets[key] = ConstraintSet((*own, *others), counted_by)
         return constraints
 
@@ -233,7 +235,8 @@ class Topology:
             if counted.inclusion is not None:
                 looking_at = self._bins.table, self._bins.node_affinity, self._bins.taint_toleration
                 included = counted.inclusion.looked_at(*looking_at, without=HOSTNAME_LABEL)
-            self.counters.append(Counter(counted, counts, counts.add_row(), numbers, included))
+            alike = self._alike.setdefault(counted.anywhere, len(self._alike))
+            self.counters.append(Counter(counted, counts, counts.add_row(), numbers, alike, included))
             self._counted_in.clear()
             self._constraint_sets.clear()
 

@@ -224,8 +224,9 @@ def _rules(state: State, batch: Batch) -> list[SpreadRule]:
     return [rule for rule in state.constraints(batch).spread if rule.key != HOSTNAME_LABEL]
 
 
-_Family = tuple[int, int, tuple[object, ...]]
-"""maxSkew, minDomains, and what counts, whichever nodes the rule looks at."""
+_Family = tuple[int, int, int]
+"""maxSkew, minDomains, and what counts (see `Counter`). Equal for rules that differ only in the nodes they look at, or in whether bound pods
+count."""
 
 
 class Balance:
@@ -239,7 +240,6 @@ class Balance:
     def __init__(self, state: State) -> None:
         self._state = state
         self._least: dict[tuple[int, int], int] = {}
-        self._families: dict[_Family, int] = {}
 
     def holds(self, rule: SpreadRule, bins: Numbers) -> bool:
         """Whether the rule holds for the chunks on these bins that are under it."""
@@ -275,36 +275,35 @@ class Balance:
         """What chunks that do not bring this rule add to its counter, by column.
 
         Chunks that bring the rule with another node selector are left out: they cannot come at any time either."""
-        family, (rows, kind_of, kinds) = self._family(rule), self._placed
-        loose_kinds = [rule.counter in counted_by and family not in brought for counted_by, brought in kinds]
-        rows = rows[np.array(loose_kinds, dtype=np.bool_)[kind_of]]
+        family, (rows, kind_of, counted_by, brought) = self._family(rule), self._placed
+        is_loose = np.zeros(len(brought), dtype=np.bool_)
+        is_loose[[kind for kind in counted_by.get(rule.counter, ()) if family not in brought[kind]]] = True
+        rows = rows[is_loose[kind_of]]
         columns = self._state.columns_of(rule.counter, rows)
-        loose = np.zeros(counter.counts.table.shape[1], dtype=np.int64)
-        np.add.at(loose, columns[columns >= 0], rows[columns >= 0, CHUNKS])
-        return loose
+        there, width = columns >= 0, counter.counts.table.shape[1]
+        return np.bincount(columns[there], rows[there, CHUNKS], minlength=width).astype(np.int64)
 
-    def _family(self, rule: SpreadRule) -> int:
-        """One number for all rules that differ only in the nodes they look at, or in whether bound pods count."""
-        counted = self._state.topology.counters[rule.counter].counted
-        family = (rule.max_skew, rule.min_domains, counted.anywhere)
-        return self._families.setdefault(family, len(self._families))
+    def _family(self, rule: SpreadRule) -> _Family:
+        return rule.max_skew, rule.min_domains, self._state.topology.counters[rule.counter].alike
 
     @cached_property
-    def _placed(self) -> tuple[Numbers, Numbers, list[tuple[Sequence[int], set[int]]]]:
-        """Rows of the journal, the kind of chunks in each, and of each kind the counters in which they count and the families (see `_family`) of
-        the rules that they bring."""
+    def _placed(self) -> tuple[Numbers, Numbers, dict[int, list[int]], list[set[_Family]]]:
+        """Rows of the journal, the kind of chunks in each, by counter the kinds that count in it, and by kind the families of the rules that
+        they bring."""
         state, known = self._state, dict[tuple[int, bool], int]()
-        kinds: list[tuple[Sequence[int], set[int]]] = []
+        counted_by: dict[int, list[int]] = {}
+        brought: list[set[_Family]] = []
         kind_of = []
         for batch in state.batches:
-            kind = (batch.needs.equivalence_class, batch.keeps_minimum)
-            if kind not in known:
-                known[kind] = len(known)
+            kind = known.setdefault((batch.needs.equivalence_class, batch.keeps_minimum), len(brought))
+            if kind == len(brought):
                 rules = state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
-                kinds.append((state.topology.counts_of(batch.needs), {self._family(rule) for rule in spread_of(rules)}))
-            kind_of.append(known[kind])
+                brought.append({self._family(rule) for rule in spread_of(rules)})
+                for counter in state.topology.counts_of(batch.needs):
+                    counted_by.setdefault(counter, []).append(kind)
+            kind_of.append(kind)
         rows = state.placed()
-        return rows, np.array(kind_of, dtype=np.int64)[rows[:, BATCH]], kinds
+        return rows, np.array(kind_of, dtype=np.int64)[rows[:, BATCH]], counted_by, brought
 
 
 def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: int) -> bool:

@@ -229,7 +229,7 @@ class Packer:
 
     def _try_again(self, batches: Sequence[Batch]) -> None:
         """Tries chunks that found no place again, until another round places none. Others placed since may have helped them."""
-        progress = True
+        progress = bool(self.unplaced)
         while progress:
             progress = False
             for whole, members in groupby(batches, key=lambda batch: batch.whole):

@@ -46,8 +46,7 @@ _NOBODY = -1
 
 
 def _table(rows: _Rows, columns: int) -> Numbers:
-    filled = [row + [-1] * (columns - len(row)) for row in rows]
-    return np.array(filled, dtype=np.int64).reshape(len(rows), columns)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
 
 
 class BatchWalk:
@@ -69,6 +68,8 @@ class BatchWalk:
         self._counted: _Rows = []
         self._by_minimum: dict[int, TopologyRule] = {}
         self._options: _Rows = []
+        self._spans: dict[tuple[int, Compatibility, int], tuple[int, int]] = {}
+        """Where the options for combinations (by identity) begin and end, by the compatibility in the first of them, and the most chunks."""
         self._compatibilities: dict[tuple[Compatibility, int], int] = {}
         """With the most chunks that an empty node takes, whatever its size."""
         self._requests: dict[int, int] = {}
@@ -84,8 +85,9 @@ class BatchWalk:
             yield from range(len(batches))
             return
         self._make_tables()
+        numbers = np.array([self._state.index_of(batch) for batch in batches], dtype=np.int64)
         while job < len(batches):
-            job = job if rows[job][0] == _NOBODY else self._walk(batches, jobs, job)
+            job = job if rows[job][0] == _NOBODY else self._walk(numbers, jobs, job)
             if job < len(batches):
                 yield job
                 job += 1
@@ -114,14 +116,18 @@ class BatchWalk:
             return _NOBODY
         on_hosts = host_rules(state, Task(batch, (), constraints, bare=True, single=False))
         most = most_on_empty(on_hosts)
+        key = id(combinations), state.compatibilities.get(needs, needs.relaxations[0], combinations[0].where), most
+        if key not in self._spans:
+            begin = len(self._options)
+            for item in combinations:
+                compatibility = state.compatibilities.get(needs, needs.relaxations[0], item.where), most
+                number = self._compatibilities.setdefault(compatibility, len(self._compatibilities))
+                self._options.append(option_row(state.topology, item, number))
+            self._spans[key] = begin, len(self._options)
         rules = [rule_row(state.topology, rule) for rule in constraints.on_labels]
         first = len(self._rules)
-        spans = [len(self._options), first, first + len(rules), len(self._counted)]
-        self._kind_rows.append([most, int(constraints.shared), by_price, *spans])
-        for item in combinations:
-            compatibility = state.compatibilities.get(needs, needs.relaxations[0], item.where), most
-            number = self._compatibilities.setdefault(compatibility, len(self._compatibilities))
-            self._options.append(option_row(state.topology, item, number))
+        begins = first, first + len(rules), len(self._counted)
+        self._kind_rows.append([most, int(constraints.shared), by_price, *self._spans[key], *begins])
         self._rules += rules + on_hosts.tolist()
         numbers = state.topology.counts_of(needs)
         counters = [state.topology.counters[number] for number in numbers]
@@ -134,10 +140,10 @@ class BatchWalk:
     def _make_tables(self) -> None:
         """After the batches have said what they need."""
         state = self._state
-        last = [0, 0, 0, len(self._options), len(self._rules), len(self._rules), len(self._counted)]
+        last = [0, 0, 0, 0, 0, len(self._rules), len(self._rules), len(self._counted)]
         compatibilities = [item for item, _ in self._compatibilities]
         self._ruled: RuleArrays = (
-            _table([*self._kind_rows, last], 7),
+            _table([*self._kind_rows, last], 8),
             _table(self._options, 2 + len(state.topology.numbers)),
             _table(self._rules, 1 + BOUND),
             _table(self._counted, 3),
@@ -180,10 +186,9 @@ class BatchWalk:
         self._mixes: Numbers = np.empty((rows, 2, self._width), dtype=np.int64)
         self._useful: Numbers = np.empty(rows, dtype=np.int64)
 
-    def _walk(self, batches: Sequence[Batch], jobs: Numbers, job: int) -> int:
-        """Goes on from this batch; returns the one that has to be placed by itself."""
+    def _walk(self, numbers: Numbers, jobs: Numbers, job: int) -> int:
+        """Goes on from this batch; returns the one that has to be placed by itself. numbers: of the batches in the journal."""
         state, planned, at = self._state, self._state.planned, self._at
-        numbers = np.array([state.index_of(batch) for batch in batches], dtype=np.int64)
         log: Numbers = np.empty((int(jobs[job:, 2].sum()) + 2 * self._width, 6), dtype=np.int64)
         while True:
             self._see_templates()
@@ -192,11 +197,9 @@ class BatchWalk:
                 return job
             at[PLANNED], at[LOGGED] = planned.count, 0
             nodes = np.bincount(planned.template[: planned.count], minlength=self._templates)
-            grows = np.isin(state.templates.spans[POOL], state.weights[0])[: self._templates]
-            joins, pool_of = (self._joins, self._bought, grows), state.templates.pool_of[self._types]
             offered: OfferArrays = (
                 self._types,
-                pool_of,
+                state.templates.pool_of[self._types],
                 self._prices,
                 self._costs,
                 self._empty,
@@ -215,7 +218,9 @@ class BatchWalk:
                 *hosts,
                 limits,
                 self._ruled,
-                *joins,
+                self._joins,
+                self._bought,
+                self._grows,
                 offered,
                 topology,
                 jobs,
@@ -249,6 +254,7 @@ class BatchWalk:
             self._usable = known <= MOST_TEMPLATES
             joins = [item.joined() for item, _ in self._compatibilities]
         self._joins: Numbers = np.array([item[:known] for item in joins], dtype=np.int64)
+        self._grows: Flags = np.isin(state.templates.spans[POOL, :known], state.weights[0])
         fresh = state.templates.list[max(0, self._templates) : known]
         self._templates = known
         by_rule = [(rule.key, counters[rule.counter].counted.inclusion) for rule in self._by_minimum.values()]

@@ -63,10 +63,10 @@ MOST_OPTIONS = 8
 """Chunks with more domains to choose from are placed batch by batch."""
 KIND, REQUEST, WANTED, PART, COUNTED_PART = range(5)
 """Columns of `jobs`: row of `kinds`, row of `requests`, how many chunks, and the parts of loads, as `Batch` has them."""
-MOST, SHARED, BY_PRICE, OPTIONS, LABEL_RULES, HOST_RULES, COUNTED = range(7)
-"""Columns of `kinds`. MOST: how many of them an empty node takes at most. SHARED: whether
-one changes where the next may go. BY_PRICE: whether new nodes cost less in some domains (NO, …).  The others: where its rows of these tables begin; they
-end where the next kind's begin. Its rules on labels end where those on the hostname begin."""
+MOST, SHARED, BY_PRICE, OPTIONS, OPTIONS_END, LABEL_RULES, HOST_RULES, COUNTED = range(8)
+"""Columns of `kinds`. MOST: how many of them an empty node takes at most. SHARED: whether one changes where the next may go. BY_PRICE: whether
+new nodes cost less in some domains (NO, …). OPTIONS, OPTIONS_END: where its options begin and end, which other kinds may have too. The others:
+where its rows of these tables begin; they end where the next kind's begin, and its rules on labels where those on the hostname begin."""
 NO, ONLY_CHEAPEST, CHEAPEST_FIRST = range(3)
 """ONLY_CHEAPEST: chunks keep to the cheapest domain that is open to them."""
 COMPATIBILITY, MAKEABLE, DOMAIN = range(3)
@@ -314,7 +314,7 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
             return job, MORE_ROWS
         chunk = (requests[jobs[job, REQUEST]], jobs[job, PART], jobs[job, COUNTED_PART])
         own, on_hosts = rules[kind[LABEL_RULES] : kind[HOST_RULES]], rules[kind[HOST_RULES] : following[LABEL_RULES]]
-        choices = options[kind[OPTIONS] : following[OPTIONS]]
+        choices = options[kind[OPTIONS] : kind[OPTIONS_END]]
         account = topology, all_counted[kind[COUNTED] : following[COUNTED]], hosts, base, limits, log, at
         for pool in range(len(spare)):
             for column in range(spare.shape[1]):

@@ -130,5 +130,6 @@ class PlannedNodes:
     def hosts(self, inclusion: Inclusion | None, *, surely: bool = False) -> Amounts:
         """The planned nodes that a spread constraint looks at, or may look at. surely: only those of which that is certain."""
         judged = ((number, self.templates.list[number].is_included(inclusion)) for number in self.present)
-        seen = [number for number, included in judged if included or (included is None and not surely)]
-        return np.asarray(np.flatnonzero(np.isin(self.template[: self.count], seen)), dtype=np.int64)
+        seen = np.zeros(len(self.templates.list), dtype=np.bool_)
+        seen[[number for number, included in judged if included or (included is None and not surely)]] = True
+        return np.flatnonzero(seen[self.template[: self.count]])
