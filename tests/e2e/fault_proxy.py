@@ -107,16 +107,8 @@ class FaultProxy:
         status = self.fault(number) if self.fault is not None else None
         if status is None:
             return False
-        text = json.dumps(
-            {
-                "kind": "Status",
-                "apiVersion": "v1",
-                "status": "Failure",
-                "code": status,
-                "message": "fault",
-                "reason": "",
-            }
-        ).encode()
+        failure = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": "fault"}
+        text = json.dumps(failure).encode()
         try:
             handler.send_response(status)
             handler.send_header("Content-Type", "application/json")

@@ -4,74 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.manifests.crds import crds
-from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.definitions import define
 from tests.controlplane.documents import namespace, node_class
 from tests.controlplane.rest import Document
 from tests.e2e.shop import CLAIM, POOL
+from tests.fakes import embedded, requests
+from tests.fakes.requests import ATOMIC
 
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
-CHECK = "check-capacity.autoscaling.x-k8s.io"
-ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-MADE = ("True", "CapacityIsProvisioned")
-FOUND = ("True", "CapacityIsFound")
-NOT_FOUND = ("False", "CapacityIsNotFound")
 _ATTEMPT = "headroom.dev/attempt"
 _UNREGISTERED = "karpenter.sh/unregistered"
 _NAMESPACE = "research"
 
 
-def pod_template(cpu: str, name: str = "worker", **spec: Any) -> Document:
-    container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}
-    return manifest("v1", "PodTemplate", name, _NAMESPACE, template={"spec": {"containers": [container], **spec}})
+def pod_template(cpu: str) -> Document:
+    """`worker`, one pod of which is what a request of so many pods asks for."""
+    return requests.pod_template(cpu=cpu, namespace=_NAMESPACE)
 
 
-def request(name: str, *pod_sets: tuple[str, int], class_name: str = CHECK, **parameters: str) -> Document:
-    """pod_sets: a PodTemplate's name and how many pods of it; none of them: one worker."""
-    return manifest(
-        REQUEST[0],
-        REQUEST[1],
-        name,
-        _NAMESPACE,
-        spec={
-            "provisioningClassName": class_name,
-            "podSets": [
-                {"podTemplateRef": {"name": template}, "count": count}
-                for template, count in pod_sets or [("worker", 1)]
-            ],
-            **({"parameters": parameters} if parameters else {}),
-        },
-    )
-
-
-def node_pool(
-    name: str = "batch", *, cpu: str | None = None, node_class_name: str = "default", limit: str = ""
-) -> Document:
-    """Nodes that Karpenter leaves alone; those that are empty and not held are headroom's to remove. cpu: of each node."""
-    needs = {"karpenter.sh/capacity-type": "on-demand", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-    if cpu is not None:
-        needs["karpenter.kwok.sh/instance-cpu"] = cpu
-    return manifest(
-        POOL[0],
-        POOL[1],
-        name,
-        spec={
-            **({"limits": {"nodes": limit}} if limit else {}),
-            "disruption": {
-                "consolidationPolicy": "WhenEmpty",
-                "consolidateAfter": "Never",
-                "budgets": [{"nodes": "100%"}],
-            },
-            "template": {
-                "spec": {
-                    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": node_class_name},
-                    "expireAfter": "Never",
-                    "requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in needs.items()],
-                }
-            },
-        },
-    )
+def node_pool(*, cpu: str, **spec: Any) -> Document:
+    """`batch`: nodes of so many CPUs that Karpenter leaves alone; those that are empty and not held are headroom's to remove."""
+    pool = embedded.node_pool("batch", **spec)
+    pool["spec"]["disruption"]["consolidationPolicy"] = "WhenEmpty"
+    needs = {"kubernetes.io/arch": "amd64", "karpenter.kwok.sh/instance-cpu": cpu}
+    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in needs.items()]
+    pool["spec"]["template"]["spec"]["requirements"] += requirements
+    return pool
 
 
 class Research:
@@ -79,14 +38,13 @@ class Research:
 
     def __init__(self, plane: ControlPlane) -> None:
         self.api = plane.api
-        (definition,) = crds(["ProvisioningRequest"])
-        self.api.apply(dict(definition))
-        eventually(lambda: self.api.list(*REQUEST) == [], within=30, what="requests are served")
+        define(self.api, "ProvisioningRequest")
         self.api.apply(node_class())
         self.api.apply(namespace(_NAMESPACE))
 
-    def ask(self, name: str, *pod_sets: tuple[str, int], class_name: str = ATOMIC, **parameters: str) -> None:
-        self.api.create(request(name, *pod_sets, class_name=class_name, **parameters))
+    def ask(self, name: str, pods: int = 1, *, class_name: str = ATOMIC, **parameters: str) -> None:
+        asked = requests.request(name, pods, class_name=class_name, parameters=parameters, namespace=_NAMESPACE)
+        self.api.create(asked)
 
     def cancel(self, name: str) -> None:
         self.api.delete(*REQUEST, name, namespace=_NAMESPACE)

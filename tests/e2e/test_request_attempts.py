@@ -14,14 +14,15 @@ import yaml
 from tests.controlplane import eventually
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.fault_proxy import FaultProxy
-from tests.e2e.research import CHECK, FOUND, MADE, NOT_FOUND, Research, node_pool, pod_template
+from tests.e2e.research import Research, node_pool, pod_template
+from tests.fakes.requests import CHECK, FOUND, MADE, NOT_FOUND
 from tests.git_repository import GitRepository
 
 NODES = 2
 KILLS = 12
 """Events not counted: the request's record, its NodeClaims, its status, the marks of its nodes, the booking and the status that says so; then the end of that."""
 IN_CI = (2, 6, 9)
-POOL, TEMPLATE = node_pool(cpu="4", limit="120"), pod_template("3")
+POOL, TEMPLATE = node_pool(cpu="4", limits={"nodes": "120"}), pod_template("3")
 """Each worker has a node to itself."""
 MANIFESTS: dict[str, str | None] = {"batch.yaml": yaml.safe_dump_all([POOL, TEMPLATE])}
 
@@ -34,12 +35,12 @@ def test_a_request_is_made_in_one_step_and_checks_say_what_is_left(
     repository.commit(MANIFESTS)
     with DaemonProcess(repository.work, kubeconfig, tmp_path) as daemon:
         daemon.wait_until_ready()
-        research.ask("train", ("worker", 110))
+        research.ask("train", 110)
         research.wait_for("train", "Provisioned", MADE, within=180)
         assert research.attempts() == ["1"] * 110, research.told("train")
         research.ask("check", class_name=CHECK)
         research.wait_for("check", "Provisioned", NOT_FOUND)
-        research.ask("too-many", ("worker", 20), ValidUntilSeconds="20")
+        research.ask("too-many", 20, ValidUntilSeconds="20")
         research.wait_for("too-many", "Provisioned", NOT_FOUND)
         research.wait_for("too-many", "Failed", ("True", "Expired"), within=60)
         assert len(research.claims()) == 110
@@ -96,7 +97,7 @@ def test_the_kills_reach_to_the_status_that_says_that_it_is_booked(
     research: Research, daemon: DaemonProcess, proxy: FaultProxy
 ) -> None:
     before = proxy.writes
-    research.ask("train", ("worker", NODES))
+    research.ask("train", NODES)
     research.wait_for("train", "Provisioned", MADE, within=120)
     assert daemon.running
     assert NODES < proxy.writes - before <= KILLS
@@ -115,7 +116,7 @@ def test_killed_between_two_writes_it_goes_on_with_the_same_attempt(
     number: int, research: Research, daemon: DaemonProcess, proxy: FaultProxy
 ) -> None:
     kill = Kill(proxy, daemon, number)
-    research.ask("train", ("worker", NODES))
+    research.ask("train", NODES)
     kill.wait()
     daemon.start()
     research.wait_for("train", "Provisioned", MADE, within=120)

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.rest import Document, condition
+from tests.controlplane.rest import condition
 from tests.docs.yaml_blocks import yaml_blocks
 from tests.e2e.daemon_process import DaemonProcess
-from tests.e2e.research import MADE, Research, node_pool
+from tests.e2e.research import Research, node_pool
 from tests.e2e.shop import CLAIM
+from tests.fakes.requests import MADE
 from tests.git_repository import GitRepository
 
 pytestmark = pytest.mark.e2e
@@ -24,12 +26,8 @@ KEY = "headroom.dev/reserved"
 DECLARED, (JOB,) = yaml_blocks("reserved-nodes.md")
 HALF = {"requests": {"cpu": "2", "memory": "64Mi"}}
 """Of a node: no worker fits beside it."""
-STRANGER: Document = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "stranger", "namespace": "research"},
-    "spec": {"containers": [{"name": "main", "image": "main:1", "resources": HALF}]},
-}
+CONTAINER = {"name": "main", "image": "main:1", "resources": HALF}
+STRANGER = manifest("v1", "Pod", "stranger", "research", spec={"containers": [CONTAINER]})
 
 
 def reserved(research: Research) -> set[str]:

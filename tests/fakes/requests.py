@@ -30,9 +30,9 @@ MADE, FOUND = ("True", "CapacityIsProvisioned"), ("True", "CapacityIsFound")
 NOT_FOUND = ("False", "CapacityIsNotFound")
 
 
-def pod_template(name: str = "worker", *, cpu: str = "1", **spec: Any) -> Document:
+def pod_template(name: str = "worker", *, cpu: str = "1", namespace: str = "shop", **spec: Any) -> Document:
     container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
-    return manifest("v1", "PodTemplate", name, "shop", template={"spec": {"containers": [container], **spec}})
+    return manifest("v1", "PodTemplate", name, namespace, template={"spec": {"containers": [container], **spec}})
 
 
 def request(
@@ -42,13 +42,14 @@ def request(
     class_name: str = CHECK,
     template: str = "worker",
     parameters: Mapping[str, str] | None = None,
+    namespace: str = "shop",
     **metadata: Any,
 ) -> Document:
     return manifest(
         "autoscaling.x-k8s.io/v1",
         "ProvisioningRequest",
         name,
-        "shop",
+        namespace,
         metadata={**metadata},
         spec={
             "provisioningClassName": class_name,
