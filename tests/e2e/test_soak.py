@@ -14,11 +14,14 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reconciler.model.nodes import ZONE_LABEL
+from tests.builders import manifest, node_manifest
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.documents import namespace, node_class, node_pool
+from tests.controlplane.documents import NODE_CLASS_REF, namespace, node_class, node_pool
 from tests.controlplane.rest import Document
 from tests.controlplane.waiting import moments
 from tests.e2e.cut_connections import CuttableConnections
@@ -39,56 +42,31 @@ EVERY = 5.0
 def node(number: int) -> tuple[Document, Document]:
     """A ready node of 8 CPUs and its NodeClaim, each with its status."""
     name, room = f"soak-{number}", {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    labels = {
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "node.kubernetes.io/instance-type": "s-8x-amd64-linux",
-        "karpenter.sh/nodepool": "default",
-        "karpenter.sh/capacity-type": "on-demand",
-        "karpenter.sh/initialized": "true",
-        "karpenter.sh/registered": "true",
-        "topology.kubernetes.io/zone": "test-zone-a",
-    }
-    ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", "lastTransitionTime": None}]
-    status = {"allocatable": room, "capacity": room}
-    return (
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": labels},
-            "spec": {"providerID": f"kwok://{name}"},
-            "status": {**status, "conditions": ready},
-        },
-        {
-            "apiVersion": "karpenter.sh/v1",
-            "kind": "NodeClaim",
-            "metadata": {"name": f"default-{number}", "labels": labels},
-            "spec": {
-                "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-                "requirements": [],
-            },
-            "status": {
-                **status,
-                "nodeName": name,
-                "providerID": f"kwok://{name}",
-                "conditions": [
-                    {"type": kind, "status": "True", "reason": kind, "lastTransitionTime": "2026-01-01T00:00:00Z"}
-                    for kind in ("Launched", "Registered", "Initialized", "Ready")
-                ],
-            },
+    own: dict[str, Any] = {"labels": {ZONE_LABEL: "test-zone-a"}, "providerID": f"kwok://{name}"}
+    there = node_manifest(name, room, pool="default", of_type="s-8x-amd64-linux", **own)
+    since = {"status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    kinds = ("Launched", "Registered", "Initialized", "Ready")
+    joined = {"nodeName": name, "providerID": f"kwok://{name}"}
+    claim = manifest(
+        "karpenter.sh/v1",
+        "NodeClaim",
+        f"default-{number}",
+        metadata={"labels": there["metadata"]["labels"]},
+        spec={"nodeClassRef": NODE_CLASS_REF, "requirements": []},
+        status={
+            "allocatable": room,
+            "capacity": room,
+            **joined,
+            "conditions": [{"type": kind, "reason": kind, **since} for kind in kinds],
         },
     )
+    return there, claim
 
 
 def pod(number: int, on: int) -> Document:
     container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"pod-{number}", "namespace": "soak", "labels": {"app": f"app-{number % 10}"}},
-        "spec": {"nodeName": f"soak-{on}", "terminationGracePeriodSeconds": 0, "containers": [container]},
-    }
+    spec = {"nodeName": f"soak-{on}", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    return manifest("v1", "Pod", f"pod-{number}", "soak", metadata={"labels": {"app": f"app-{number % 10}"}}, spec=spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +155,8 @@ class Trouble:
 
     def rounds(self) -> Iterator[Callable[[], None]]:
         """Every kind of trouble in a random order, and again."""
-        kinds = [
-            self.cut,
-            self.cut,
-            self.hang,
-            self.restart,
-            self.refuse,
-            self.vanish,
-            self.stall,
-            self.commit,
-            self.commit,
-        ]
+        often, seldom = [self.cut, self.commit], [self.hang, self.restart, self.refuse, self.vanish, self.stall]
+        kinds = [*often, *often, *seldom]
         while True:
             yield from self._chance.sample(kinds, len(kinds))
 
