@@ -296,8 +296,7 @@ def _pending_batches(
 
 def _turn(pending: tuple[tuple[int, PodShape, bool], list[Member]]) -> tuple[int, int, int, int]:
     (priority, shape, opens), _ = pending
-    amounts = dict(shape.requests.amounts)
-    return (-priority, _choice(shape) if opens else 0, -amounts.get(CPU, 0), -amounts.get(MEMORY, 0))
+    return (-priority, _choice(shape) if opens else 0, -shape.requests.get(CPU), -shape.requests.get(MEMORY))
 
 
 def _choice(shape: PodShape) -> int:

@@ -176,10 +176,9 @@ def _requirements(
     """The requirements of pool and chunks, narrowed to what was decided, sorted by label. A requirement that a label of the NodeClaim
     already expresses is left out."""
     pool = template.offers.pool
-    asked = Requirements.of(pool.template.requirements).both(
-        Requirements.labels([(NODEPOOL_LABEL, node_pool_of(template.offers))])
-    )
-    asked = asked.both(template.wanted)
+    own = Requirements.of(pool.template.requirements).entries
+    named = (NODEPOOL_LABEL, one_of(node_pool_of(template.offers)))
+    asked = Requirements.joined((*own, named, *template.wanted.entries))
     capacity_types = asked.get(CAPACITY_TYPE_LABEL)
     if capacity_types is not None and (capacity_types.min_values or 0) > len(decided[CAPACITY_TYPE_LABEL].names):
         # Reserved capacity counted for minValues, but has NodeClaims of its own. The API server refuses fewer values than minValues.
