@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +18,7 @@ from tests.controlplane.rest import Document, condition
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import CLAIM, POOL, Shop, deployment
 from tests.git_repository import GitRepository
+from tests.headroom_command import headroom
 
 pytestmark = pytest.mark.e2e
 
@@ -85,10 +84,10 @@ class Budgets:
 
     def predicted(self) -> dict[str, dict[str, Any]]:
         """The rows of `headroom budgets` by reason."""
-        command = [str(Path(sys.executable).with_name("headroom")), "budgets", "--output=json"]
-        command += [f"--repo={self._repository.work}", "--revision=main", "--cluster=kubeconfig"]
+        words = ("budgets", "--output=json", "--repo=.", "--revision=main", "--cluster=kubeconfig")
         environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig)}
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        done = headroom(*words, folder=self._repository.work, environment=environment)
+        assert done.returncode == 0, done.stderr
         return {row["reason"]: row for row in json.loads(done.stdout)["budgets"] if row["nodePool"] == "general"}
 
     def metric(self) -> dict[str, int]:

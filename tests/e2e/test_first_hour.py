@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.manifests.crds import crds
 from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.definitions import ALL, undefine
 from tests.controlplane.documents import deployment, node_class, node_pool
 from tests.controlplane.programs import find_data
 from tests.controlplane.rest import condition
@@ -31,11 +31,7 @@ CPU = {"requirements": [{"key": "karpenter.kwok.sh/instance-cpu", "operator": "I
 def without_definitions(empty_control_plane: ControlPlane) -> Iterator[None]:
     """What `headroom crd` brings is taken away afterwards: other tests find a cluster without it."""
     yield
-    api = empty_control_plane.api
-    names = [(item["apiVersion"], item["kind"], item["metadata"]["name"]) for item in crds()]
-    for name in names:
-        api.delete(*name)
-    eventually(lambda: not any(api.get(*name) for name in names), within=60, what="the definitions are gone")
+    undefine(empty_control_plane.api, *ALL)
 
 
 @pytest.mark.usefixtures("without_definitions")

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from reconciler.manifests.crds import crds
 from tests.controlplane import ControlPlane, ProgramsMissingError, eventually
+from tests.controlplane.definitions import ALL, undefine
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data, find_program
 from tests.docs.first_hour import typed
@@ -104,10 +104,7 @@ def remove(plane: ControlPlane, folder: Path, path: str) -> None:
     ends = {"KUBECONFIG": str(plane.kubeconfig()), "PATH": path}
     typed([f"{rendered} | kubectl delete --ignore-not-found -f -"], folder, **ends)
     plane.api.delete("v1", "Secret", "headroom-git", namespace=NAMESPACE)
-    names = [(item["apiVersion"], item["kind"], item["metadata"]["name"]) for item in crds()]
-    for name in names:
-        plane.api.delete(*name)
-    eventually(lambda: not any(plane.api.get(*name) for name in names), within=60, what="the definitions are gone")
+    undefine(plane.api, *ALL)
 
 
 def account(plane: ControlPlane) -> dict[str, str]:
@@ -121,9 +118,8 @@ def test_the_first_buffer_is_full_within_three_minutes(installed: ControlPlane, 
     plane = installed
     shop = Shop(plane)
     shop.deploy()
-    template = plane.api.document("GET", plane.api.path("apps/v1", "Deployment", NAMESPACE, "headroom"))["spec"][
-        "template"
-    ]
+    path = plane.api.path("apps/v1", "Deployment", NAMESPACE, "headroom")
+    template = plane.api.document("GET", path)["spec"]["template"]
 
     def find(kind: str, name: str) -> dict[str, Any]:
         found = plane.api.get("v1", kind, name, namespace=NAMESPACE)
@@ -136,14 +132,8 @@ def test_the_first_buffer_is_full_within_three_minutes(installed: ControlPlane, 
     mark = plane.audit_mark()
     pod.initialize()
     with (tmp_path / "daemon.log").open("wb") as log:
-        daemon = pod.start(
-            log,
-            {
-                "KUBERNETES_SERVICE_HOST": host,
-                "KUBERNETES_SERVICE_PORT": port,
-                "HEADROOM_LISTEN": f"127.0.0.1:{free_port()}",
-            },
-        )
+        where = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+        daemon = pod.start(log, {**where, "HEADROOM_LISTEN": f"127.0.0.1:{free_port()}"})
         try:
             shop.wait_for_buffer("FitsExistingCapacity", within=180)
             assert daemon.poll() is None

@@ -24,9 +24,9 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.placement import PlannedNode
-from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
-from reconciler.model.quantity import PODS
-from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
+from reconciler.model.pod_spec_from_shape import pod_spec_of
+from reconciler.model.pods import PodShape
+from reconciler.model.requirements import Taint
 from tests.builders import manifest
 from tests.controlplane import eventually
 from tests.controlplane.rest import Rest, condition
@@ -107,28 +107,19 @@ def pod_document(
     world: str, name: str, shape: PodShape, *, meant_for: str | None = None, bound_to: str | None = None
 ) -> Document:
     """meant_for: name of the one node that has its seat; bound_to: there already, past any scheduler."""
-    requests = {key: value for key, value in shape.requests.quantities().items() if key != PODS}
-    limits = {key: value for key, value in requests.items() if "/" in key}  # extended resources are never overcommitted
+    spec = pod_spec_of(shape, "main")
+    (container,) = spec["containers"]
+    requests = container["resources"]["requests"]
     if meant_for is not None:
-        requests[_seat(meant_for)] = limits[_seat(meant_for)] = "1"
-    container: Document = {
-        "name": "main",
-        "image": "pause",
-        "resources": {"requests": requests, "limits": limits},
-        "ports": [
-            {"containerPort": port.port, "hostPort": port.port, "protocol": port.protocol, "hostIP": port.address}
-            for port in shape.host_ports
-        ],
-    }
-    spec: Document = {
-        "containers": [container],
-        "terminationGracePeriodSeconds": 0,
-        "nodeSelector": {**dict(shape.node_selector), WORLD_LABEL: world},
-        "tolerations": [_toleration(item) for item in shape.tolerations],
-        "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
-        "affinity": _affinity(shape),
-        "volumes": _volumes(shape),
-    }
+        requests[_seat(meant_for)] = "1"
+    # Extended resources are never overcommitted.
+    container["resources"]["limits"] = {key: value for key, value in requests.items() if "/" in key}
+    container["image"] = "pause"
+    spec |= {"terminationGracePeriodSeconds": 0, "volumes": _volumes(shape)}
+    spec["nodeSelector"] = {**dict(shape.node_selector), WORLD_LABEL: world}
+    for rule in spec.get("topologySpreadConstraints", ()):
+        if rule["whenUnsatisfiable"] != "DoNotSchedule":
+            rule.pop("minDomains", None)  # the API server would refuse it
     if bound_to is not None:
         spec["nodeName"] = node_name(world, bound_to)
     return manifest("v1", "Pod", name, world, metadata={"labels": dict(shape.labels)}, spec=spec)
@@ -139,7 +130,7 @@ def replica_set_document(world: str, name: str, shape: PodShape) -> Document:
     labels = dict(shape.labels)
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "pause"}]}}
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": world}, "spec": spec}
+    return manifest("apps/v1", "ReplicaSet", name, world, spec=spec)
 
 
 def owned_by(pod: Document, replica_set: str) -> Document:
@@ -176,67 +167,3 @@ def _node(
         spec={"taints": [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]},
         status={"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
     )
-
-
-def _toleration(item: Toleration) -> Document:
-    return {"key": item.key, "operator": item.operator, "value": item.value, "effect": item.effect}
-
-
-def _expressions(items: Sequence[Requirement]) -> list[Document]:
-    return [{"key": item.key, "operator": str(item.operator), "values": list(item.values)} for item in items]
-
-
-def _selector(item: LabelSelector | None) -> Document | None:
-    if item is None:
-        return None
-    return {"matchLabels": dict(item.match_labels), "matchExpressions": _expressions(item.expressions)}
-
-
-def _spread(item: TopologySpread) -> Document:
-    return {
-        "topologyKey": item.topology_key,
-        "maxSkew": item.max_skew,
-        "whenUnsatisfiable": item.when_unsatisfiable,
-        "labelSelector": _selector(item.selector),
-        "minDomains": item.min_domains if item.when_unsatisfiable == "DoNotSchedule" else None,
-        "nodeTaintsPolicy": item.node_taints_policy,
-        "matchLabelKeys": list(item.match_label_keys),
-    }
-
-
-def _term(item: PodAffinityTerm) -> Document:
-    return {
-        "topologyKey": item.topology_key,
-        "labelSelector": _selector(item.selector),
-        "matchLabelKeys": list(item.match_label_keys),
-    }
-
-
-def _node_term(item: NodeSelectorTerm) -> Document:
-    return {"matchExpressions": _expressions(item.expressions)}
-
-
-def _affinity(shape: PodShape) -> Document:
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    node_terms = [_node_term(item) for item in shape.required_node_terms]
-    return {
-        "nodeAffinity": {
-            required: {"nodeSelectorTerms": node_terms} if node_terms else None,
-            preferred: [
-                {"weight": item.weight, "preference": _node_term(item.term)} for item in shape.preferred_node_terms
-            ],
-        },
-        "podAffinity": {
-            required: [_term(item) for item in shape.pod_affinity],
-            preferred: [_weighted(item) for item in shape.preferred_pod_affinity],
-        },
-        "podAntiAffinity": {
-            required: [_term(item) for item in shape.pod_anti_affinity],
-            preferred: [_weighted(item) for item in shape.preferred_pod_anti_affinity],
-        },
-    }
-
-
-def _weighted(item: WeightedPodAffinityTerm) -> Document:
-    return {"weight": item.weight, "podAffinityTerm": _term(item.term)}
