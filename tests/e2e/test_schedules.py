@@ -11,22 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests import manifests
+from tests.builders import manifest
 from tests.controlplane import eventually
+from tests.controlplane.definitions import define
 from tests.controlplane.rest import Document, condition
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.shop import NODE_POOL, Shop
 from tests.git_repository import GitRepository
-from tests.running_daemon import ROOT
 
 pytestmark = pytest.mark.e2e
 
 LEAD = timedelta(seconds=40)
-DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 PRODUCER = ("autoscaling.karpenter.sh/v1alpha1", "MetricsProducer")
-CRD = ROOT / "config" / "crd" / "metricsproducers.autoscaling.karpenter.sh.yaml"
 
 
 def schedule(start: datetime, end: datetime, replicas: int) -> str:
@@ -42,31 +40,19 @@ ON_ONE_TYPE = (
     " {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}"
 )
 REPORTS = manifests.node_pool("reports", "replicas: 0", ON_ONE_TYPE, replicas_from="shop/rush")
-BUDGET = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "queue", "namespace": "shop"},
-    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "queue"}}},
-}
+ONE_STAYS = {"minAvailable": 1, "selector": {"matchLabels": {"app": "queue"}}}
+BUDGET = manifest("policy/v1", "PodDisruptionBudget", "queue", "shop", spec=ONE_STAYS)
 
 
 def guarded(name: str, **annotations: str) -> Document:
     """A pod that needs most of a node of the static pool."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "shop",
-            "labels": {"app": name},
-            "annotations": {f"karpenter.sh/{key}": value for key, value in annotations.items()},
-        },
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "nodeSelector": {"karpenter.sh/nodepool": "reports"},
-            "containers": [{"name": "main", "image": "main:1", "resources": {"requests": {"cpu": "3"}}}],
-        },
+    marks = {f"karpenter.sh/{key}": value for key, value in annotations.items()}
+    spec = {
+        "terminationGracePeriodSeconds": 0,
+        "nodeSelector": {"karpenter.sh/nodepool": "reports"},
+        "containers": [{"name": "main", "image": "main:1", "resources": {"requests": {"cpu": "3"}}}],
     }
+    return manifest("v1", "Pod", name, "shop", metadata={"labels": {"app": name}, "annotations": marks}, spec=spec)
 
 
 def now() -> datetime:
@@ -90,15 +76,7 @@ def created(item: Document) -> datetime:
 
 @pytest.fixture
 def daemon(shop: Shop, repository: GitRepository, kubeconfig: Path, tmp_path: Path) -> DaemonProcess:
-    definition = yaml.safe_load(CRD.read_text())
-    shop.api.apply(definition)
-    name = definition["metadata"]["name"]
-
-    def established() -> bool:
-        rows = ((shop.api.get(*DEFINITION, name) or {}).get("status") or {}).get("conditions") or ()
-        return any(row["type"] == "Established" and row["status"] == "True" for row in rows)
-
-    eventually(established, within=30, what="the MetricsProducer is defined")
+    define(shop.api, "MetricsProducer")
     return DaemonProcess(repository.work, kubeconfig, tmp_path, passes_interval="600s")
 
 
