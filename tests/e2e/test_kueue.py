@@ -75,17 +75,10 @@ class Batch:
         The KWOK provider says so where the class is not there that a NodeClaim names. The policy lets all of them name one. The NodePool
         stays ready, and headroom's own catalog has all types.
         """
-        rules = [
-            {
-                "apiGroups": ["karpenter.sh"],
-                "apiVersions": ["v1"],
-                "operations": ["CREATE"],
-                "resources": ["nodeclaims"],
-            }
-        ]
+        claims = {"apiGroups": ["karpenter.sh"], "apiVersions": ["v1"], "resources": ["nodeclaims"]}
         sold_out = 'JSONPatch{op: "replace", path: "/spec/nodeClassRef/name", value: "sold-out"}'
         policy = {
-            "matchConstraints": {"resourceRules": rules},
+            "matchConstraints": {"resourceRules": [{**claims, "operations": ["CREATE"]}]},
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{sold_out}]"}}],
