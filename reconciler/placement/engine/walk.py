@@ -46,7 +46,9 @@ _NOBODY = -1
 
 
 def _table(rows: _Rows, columns: int) -> Numbers:
-    return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
+    """Rows made before a topology key was known have no domain of it."""
+    filled = [row + [-1] * (columns - len(row)) for row in rows]
+    return np.array(filled, dtype=np.int64).reshape(len(rows), columns)
 
 
 class BatchWalk:
