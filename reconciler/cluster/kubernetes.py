@@ -16,7 +16,7 @@ from reconciler.cluster.access import Access
 from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, uncounted
 from reconciler.cluster.discovery import Discovery, collection_path
-from reconciler.cluster.lease import KubernetesLeases, LeaderElection, leader_of
+from reconciler.cluster.lease import KubernetesLeases, LeaderElection, LeaseRecord
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import seconds_awake_or_asleep
@@ -83,9 +83,12 @@ class KubernetesCluster:
         return LeaderElection(self._leases, identity, monotonic=seconds_awake_or_asleep, now=lambda: datetime.now(UTC))
 
     @property
-    def leader(self) -> str:
-        """The replica that leads now, asked of the server; "" if there is none, or if that cannot be read."""
-        return leader_of(self._leases, datetime.now(UTC))
+    def lease(self) -> LeaseRecord:
+        """The Lease by which daemons lead, asked of the server; a free one if it cannot be read."""
+        try:
+            return self._leases.read()
+        except Transient:
+            return LeaseRecord()
 
     def write_only_unless(self, hindrance: Callable[[], str], seconds_left: Callable[[], float]) -> None:
         """Skips writes while `hindrance` returns a reason."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Protocol
 
@@ -54,16 +54,6 @@ class Leases(Protocol):
 
     def write(self, record: LeaseRecord) -> LeaseRecord | None:
         """Writes over the version that was read; None if another client was faster. Raises `Transient`."""
-
-
-def leader_of(leases: Leases, now: datetime) -> str:
-    """Who leads by the Lease, for a process that is no candidate; "" if nobody does, or if that cannot be read."""
-    try:
-        record = leases.read()
-        renewed = datetime.fromisoformat(record.renewed)
-    except (Transient, ValueError):
-        return ""
-    return record.holder if now < renewed + timedelta(seconds=record.seconds) else ""
 
 
 class LeaderElection:

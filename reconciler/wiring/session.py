@@ -32,6 +32,7 @@ from reconciler.wiring.inputs import (
 if TYPE_CHECKING:
     from reconciler.cluster.embedded.cluster import EmbeddedCluster
     from reconciler.cluster.kubernetes import KubernetesCluster
+    from reconciler.cluster.lease import LeaseRecord
     from reconciler.cluster.snapshot.capture import Captured
 
 
@@ -120,22 +121,26 @@ def seen_cluster(settings: Settings) -> tuple[str, ClusterView]:
         return cluster.name, cluster.view()
 
 
-STOPS_WITHIN = 40.0
+STOPS_WITHIN = 40
 """Seconds within which a daemon that is being stopped gives up its Lease, or its Lease runs out."""
 
 
-def wait_until_nobody_leads(leader: Callable[[], str], sleep: Callable[[float], None] = time.sleep) -> None:
-    """Raises `Stalled` if a daemon goes on: it would hold every node again."""
-    waited = 0.0
-    while leads := leader():
-        if waited >= STOPS_WITHIN:
-            raise Stalled(
-                f"the daemon {leads} runs, and would hold every node again",
-                reason="DaemonRuns",
-                hint="stop it first: kubectl -n headroom-system scale deployment headroom --replicas 0",
-            )
+def wait_until_nobody_leads(lease: Callable[[], LeaseRecord], sleep: Callable[[float], None] = time.sleep) -> None:
+    """Raises `Stalled` if a daemon goes on: it would hold every node again. A Lease has run out if nobody renews it for its time, whatever
+    the clocks say."""
+    renewed, since = "", 0
+    for second in range(STOPS_WITHIN):
+        record = lease()
+        if record.renewed != renewed:
+            renewed, since = record.renewed, second
+        if not record.holder or second - since >= record.seconds:
+            return
         sleep(1.0)
-        waited += 1.0
+    raise Stalled(
+        f"the daemon {record.holder} runs, and would hold every node again",
+        reason="DaemonRuns",
+        hint="stop it first: kubectl -n headroom-system scale deployment headroom --replicas 0",
+    )
 
 
 def release_all(settings: Settings, progress: Callable[[str], None]) -> tuple[WriteResult, ...]:
@@ -147,7 +152,7 @@ def release_all(settings: Settings, progress: Callable[[str], None]) -> tuple[Wr
     with started_cluster(settings, SystemClock()) as cluster:
         if isinstance(cluster, KubernetesCluster):
             progress("waiting for the daemon to stop")
-            wait_until_nobody_leads(lambda: cluster.leader)
+            wait_until_nobody_leads(lambda: cluster.lease)
         progress("view")
         view = cluster.view()
         if not view.complete:

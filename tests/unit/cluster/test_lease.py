@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.cluster.lease import LeaderElection, LeaseRecord, leader_of
+from reconciler.cluster.lease import LEASE_SECONDS, LeaderElection, LeaseRecord
 from reconciler.model.errors import Stalled, Transient
 from reconciler.wiring.session import wait_until_nobody_leads
 
@@ -104,25 +104,26 @@ def test_the_lease_of_a_leader_that_is_gone_runs_out_though_it_was_deleted() -> 
     assert (first.is_leader(), second.is_leader(), world.record.holder) == (False, True, "b")
 
 
-def test_who_leads_is_known_without_being_a_candidate() -> None:
-    """`headroom release` beside a daemon said that all was released, and the daemon held it again."""
-    world = World()
-    assert leader_of(world, NOON) == ""
-    first = world.candidate("a")
-    first.step()
-    assert (leader_of(world, NOON), leader_of(world, NOON + timedelta(seconds=35))) == ("a", "")
-    world.broken = True
-    assert leader_of(world, NOON) == ""
-    world.broken = False
-    first.close()
-    assert leader_of(world, NOON) == ""
+@pytest.mark.parametrize(
+    ("leads_for", "renews_for", "waits"),
+    [(0, 0, 0), (12, 12, 12), (99, 0, LEASE_SECONDS), (99, 4, 4 + LEASE_SECONDS), (99, 99, None)],
+    ids=["nobody leads", "gives the Lease up", "died before", "dies meanwhile", "goes on"],
+)
+def test_release_waits_for_a_daemon_that_stops(leads_for: int, renews_for: int, waits: int | None) -> None:
+    """Beside a daemon, `headroom release` said that all was released, and the daemon held it again. waits: seconds; None: it fails."""
+    passed: list[float] = []
 
+    def lease() -> LeaseRecord:
+        if len(passed) >= leads_for:
+            return LeaseRecord()
+        return LeaseRecord("a", renewed=f"renewal {min(len(passed), renews_for)}")
 
-def test_a_daemon_that_is_stopped_is_waited_for_and_one_that_goes_on_is_named() -> None:
-    stopping = iter(["a", "a", ""])
-    wait_until_nobody_leads(lambda: next(stopping), lambda _seconds: None)
-    with pytest.raises(Stalled, match="the daemon a runs, and would hold every node again"):
-        wait_until_nobody_leads(lambda: "a", lambda _seconds: None)
+    if waits is None:
+        with pytest.raises(Stalled, match="the daemon a runs, and would hold every node again"):
+            wait_until_nobody_leads(lease, passed.append)
+    else:
+        wait_until_nobody_leads(lease, passed.append)
+        assert len(passed) == waits
 
 
 def test_who_was_faster_is_known_at_once() -> None:

@@ -5,6 +5,7 @@ The documents were read before, so that only what looks at all of them is counte
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -66,7 +67,7 @@ def repository(text: str, count: int, file: str = "§.yaml") -> Files:
 
 
 def lines_of(run: Callable[[], object]) -> int:
-    """How many lines of Python it executes."""
+    """How many lines of Python it executes. The collector of garbage is off: finalizers of other tests' objects would count."""
     count = 0
 
     def trace(_frame: FrameType, event: str, _argument: Any) -> Any:
@@ -75,11 +76,13 @@ def lines_of(run: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    gc.disable()
     sys.settrace(trace)
     try:
         run()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
