@@ -229,8 +229,8 @@ class PassResult:
     """What one pass found and did, for observers of passes. plan, change_set, tree: None where the pass did not get that far.
 
     change_set: of a pass that applies. tree: the manifests that it used. timings: seconds by stage, in order. failure: why it ended early.
-    settled: nothing was left to change and nothing is on its way. traces: of faults for which an object was set aside, where it was not
-    before.
+    settled: nothing was left to change and nothing is on its way. suspended: by headroom's settings or its inventory, so that nothing is
+    applied. traces: of faults for which an object was set aside, where it was not before.
     """
 
     plan: Plan | None = None
@@ -239,4 +239,5 @@ class PassResult:
     timings: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
     settled: bool = False
+    suspended: bool = False
     traces: tuple[str, ...] = ()

@@ -99,8 +99,6 @@ NOT_TOLD = codes.CLOCK_UNKNOWN.finding(
 )
 """Said instead of a skew, if none can be known."""
 _MOST_NAMES = 5
-SUSPENDED_NOTE = "headroom is suspended: nothing of this is applied"
-"""Among the notes of a plan that is only reported."""
 _MOST_PODS = 3
 _MOST_LETTERS = 500
 MOST_SHOWN = 20

@@ -33,7 +33,6 @@ from reconciler.plan.buffers.keeping import (
 from reconciler.plan.buffers.records import remembered_buffers
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.facts import (
-    SUSPENDED_NOTE,
     Facts,
     PlanRules,
     clock_findings,
@@ -230,7 +229,7 @@ def _notes(facts: Facts, of_the_changes: Sequence[str], missed: Sequence[StockOu
     notes += [item.message for item in missed]
     notes += [item.words for item in facts.departures if item.is_under_way(facts.cluster_now)]
     if facts.suspended:
-        notes.append(SUSPENDED_NOTE)
+        notes.append("headroom is suspended: nothing of this is applied")
     return tuple(notes)
 
 

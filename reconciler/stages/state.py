@@ -151,8 +151,6 @@ class PassResult(ports.PassResult):
     """The repository's documents as they are written, budgets in local time too."""
     templates: DocumentTemplates | None = None
     """Templates that objects are rendered from."""
-    suspended: bool = False
-    """Whether headroom is suspended, by its settings or its inventory, so that nothing is applied."""
 
     @property
     def required_plan(self) -> Plan:

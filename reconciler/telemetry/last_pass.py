@@ -14,7 +14,6 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import counted, listed
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import BufferPast, FillPoint
-from reconciler.plan.facts import SUSPENDED_NOTE
 from reconciler.ports import Clock, PassResult
 from reconciler.report.escaping import timestamp
 from reconciler.report.plan.document import money
@@ -242,12 +241,12 @@ class LastPass:
                 reason, message = self._stalled
                 self._log.warning("stalled: the last good commit stays in force", reason=reason, message=message)
         if result.plan is not None:
-            blocked, suspended = result.plan.blocked, SUSPENDED_NOTE in result.plan.notes
+            blocked = result.plan.blocked
             reasons = listed(blocked, most=MOST_NAMED)
             self._tell_turn(
                 "nothing is deleted or released", "deletions and releases go on", lasts=bool(blocked), reasons=reasons
             )
-            self._tell_turn("suspended: nothing is applied", "no longer suspended", lasts=suspended)
+            self._tell_turn("suspended: nothing is applied", "no longer suspended", lasts=result.suspended)
             self._tell_waiting(result.plan.waiting)
         if result.settled and not self._settled:
             without = [] if result.plan is None else _without_capacity(result.plan)

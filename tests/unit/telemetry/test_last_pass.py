@@ -15,7 +15,6 @@ from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import WaitingDeletions
-from reconciler.plan.facts import SUSPENDED_NOTE
 from reconciler.ports import PassResult
 from reconciler.report.status.document import Live
 from reconciler.report.status.text import daemon_status_text
@@ -79,7 +78,7 @@ def test_what_begins_and_ends_is_told_once() -> None:
     for result in (
         PassResult(plan=full_plan()),
         PassResult(plan=full_plan()),
-        PassResult(plan=Plan(None, NOW, notes=(SUSPENDED_NOTE,)), tree=stalled),
+        PassResult(plan=Plan(None, NOW), tree=stalled, suspended=True),
         PassResult(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
         PassResult(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
     ):
