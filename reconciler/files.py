@@ -10,9 +10,7 @@ import os
 from collections.abc import Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from reconciler.model.errors import Stalled
 
@@ -74,15 +72,3 @@ def read_secret(path: str, variables: Sequence[str], *, what: str, setting: str)
             reason="AuthenticationFailed",
             hint=f"set {setting} to a file with the {what} alone",
         ) from error
-
-
-def is_open_to_listeners(url: str) -> bool:
-    """Whether what is sent there, such as a token, crosses a network without encryption."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme != "http":
-        return False
-    try:
-        return not ip_address(host).is_loopback
-    except ValueError:
-        return host != "localhost" and not host.endswith(".localhost")

@@ -29,6 +29,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources, time_text
 from reconciler.model.view import ClusterView
+from reconciler.network import opener_to
 from reconciler.ports import Clock
 from reconciler.report.escaping import without_url_secrets
 
@@ -120,7 +121,7 @@ class KarpenterMetricsCatalog:
 
     def _lines(self) -> Iterator[str]:
         request = urllib.request.Request(self._url, headers={"Accept": "text/plain;version=0.0.4"})  # noqa: S310 - http(s), checked above
-        with urllib.request.urlopen(request, timeout=self._timeout) as response:  # noqa: S310 - likewise
+        with opener_to(self._url).open(request, timeout=self._timeout) as response:
             body = response.read(_MOST_BYTES + 1)
         if len(body) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES} bytes")

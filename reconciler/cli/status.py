@@ -51,11 +51,11 @@ def _checked(address: str) -> str:
 
 def _fetch(address: str) -> dict[str, Any]:
     """The document. Raises `Transient`."""
-    import urllib.error
-    import urllib.request
+    from reconciler.network import opener_to
 
+    url = f"http://{address}/status"
     try:
-        with urllib.request.urlopen(f"http://{address}/status", timeout=10) as response:
+        with opener_to(url).open(url, timeout=10) as response:
             document: dict[str, Any] = json.load(response)
             return document
     except (OSError, ValueError) as error:

@@ -18,6 +18,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from reconciler.model.errors import Invalid, Transient
+from reconciler.network import environment_proxy, proxy_headers, usable_proxy
 
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
@@ -43,7 +44,7 @@ def kubeconfig_access(context: str | None = None, path: str | None = None) -> Ac
     Raises `Invalid`, and `Transient` where an identity provider that it names does not answer.
     """
     kubernetes = _kubernetes()
-    configuration, location = kubernetes.client.Configuration(), _location(path)
+    configuration, location = _configuration(kubernetes), _location(path)
     try:
         kubernetes.config.load_kube_config(
             location, context=context, client_configuration=configuration, persist_config=False
@@ -61,7 +62,7 @@ def kubeconfig_access(context: str | None = None, path: str | None = None) -> Ac
 def in_cluster_access() -> Access:
     """The service account of the pod that headroom runs in. Raises `Invalid`."""
     kubernetes = _kubernetes()
-    configuration = kubernetes.client.Configuration()
+    configuration = _configuration(kubernetes)
     try:
         kubernetes.config.load_incluster_config(client_configuration=configuration)
     except (kubernetes.config.ConfigException, OSError, ValueError) as error:
@@ -152,9 +153,17 @@ def _spare_the_models() -> None:
     vars(client).update(Configuration=Configuration, ApiClient=api_client)
 
 
+def _configuration(kubernetes: Any) -> Any:
+    """A configuration without the environment's proxy, which the package would also ask for this machine itself."""
+    return kubernetes.client.Configuration(proxy="")
+
+
 def _access(configuration: Any) -> Access:
     from kubernetes.client.rest import RESTClientObject
 
+    # The environment's proxy counts where the kubeconfig names none. NO_PROXY is for the package, which knows ranges of addresses too.
+    configuration.proxy = usable_proxy(configuration.proxy) or environment_proxy(configuration.host)
+    configuration.proxy_headers = proxy_headers(configuration.proxy)
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = [
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -163,9 +172,15 @@ def _access(configuration: Any) -> Access:
     ]
     pool = RESTClientObject(configuration).pool_manager
 
+    asking = Lock()
+
     def authorization() -> Mapping[str, str]:
+        with (
+            asking
+        ):  # where a token has expired, one thread runs the plugin that has a new one, and the others wait for that
+            settings = configuration.auth_settings()
         # A token that somebody has written by hand may end with a line feed.
-        headers = {setting["key"]: setting["value"].strip() for setting in configuration.auth_settings().values()}
+        headers = {setting["key"]: setting["value"].strip() for setting in settings.values()}
         if not headers and configuration.username:
             headers["authorization"] = configuration.get_basic_auth_token()
         return headers

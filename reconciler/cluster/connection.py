@@ -147,6 +147,8 @@ class Connection:
         self._count = count
         self._limit = RateLimit(_PER_SECOND, _BURST, clock=time.monotonic, sleep=time.sleep)
         self._lock = Lock()
+        self._loading = Lock()
+        """Another one, since a plugin that is asked for credentials may hang."""
         self._access: Access | None = None
         self._streams: set[Any] = set()
         self._closed = False
@@ -184,14 +186,16 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         resource: str = "",
         always: bool = False,
+        seconds: float = inf,
     ) -> Answer:
         """One call and its whole answer, whatever the status. Raises `Transient` if none came.
 
         A write raises `Waiting` while there is a hindrance. always: ignores hindrances (for the Lease, which decides about them).
+        seconds: to wait for the answer, where that is less than usual.
         """
         self._limit.wait()
         guarded = method != "GET" and not always
-        call = _Call(method, path, self._timeout, query, body, headers or {}, resource, guarded)
+        call = _Call(method, path, min(self._timeout, seconds), query, body, headers or {}, resource, guarded)
         if not guarded:
             return self._ask(call)
         with self._writing():
@@ -256,9 +260,8 @@ class Connection:
             for response in self._streams:
                 with suppress(OSError, ValueError, RuntimeError):
                     response.shutdown()
-            access, self._access = self._access, None
-        if access is not None:
-            access.pool.clear()
+        if self._access is not None:
+            self._access.pool.clear()
 
     @property
     def _host(self) -> str:
@@ -273,11 +276,14 @@ class Connection:
         return response
 
     def _accessed(self, instead_of: Access | None = None) -> Access:
-        with self._lock:
-            if self._closed:
-                raise Transient("the connection is being closed")
+        if self._closed:
+            raise Transient("the connection is being closed")
+        with self._loading:
             if self._access is None or self._access is instead_of:
-                self._access = self._load()
+                try:
+                    self._access = self._load()
+                except Invalid as error:  # it may be in the middle of being replaced
+                    raise Transient(error.message, hint=error.hint) from error
             return self._access
 
     def _send(self, access: Access, call: _Call) -> Any:

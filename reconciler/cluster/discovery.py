@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
+from urllib.parse import quote
 
 import msgspec
 
@@ -72,19 +73,23 @@ class Discovery:
     def refresh(self) -> bool:
         """Asks again; returns whether anything changed. Raises `Transient`."""
         with self._lock:
-            changed = [self._refresh(path) for path in _PATHS]
-            if any(changed):
-                self._served = {key: served for part in self._parts.values() for key, served in part.items()}
-                self.generation += 1
-        return any(changed)
+            for path in _PATHS:
+                self._refresh(path)
+            before, self._served = (
+                self._served,
+                {key: kind for part in self._parts.values() for key, kind in part.items()},
+            )
+            changed = self._served != before
+            self.generation += changed
+        return changed
 
-    def _refresh(self, path: str) -> bool:
+    def _refresh(self, path: str) -> None:
         headers = {"Accept": _ACCEPT}
         if path in self._etags:
             headers["If-None-Match"] = self._etags[path]
         answer = self._connection.request("GET", path, headers=headers, resource="discovery")
         if answer.status == _NOT_MODIFIED:
-            return False
+            return
         if not answer.ok:
             raise Transient(f"discovery of {path} failed: {answer.failure().message}")
         try:
@@ -93,10 +98,8 @@ class Discovery:
             raise Transient(f"discovery of {path} failed: {error}") from error
         if groups.kind != "APIGroupDiscoveryList":
             raise Transient("the API server is too old: headroom needs aggregated discovery (Kubernetes 1.30 or newer)")
-        found = _kinds(groups)
         self._etags[path] = answer.headers.get("ETag", "")
-        before, self._parts[path] = self._parts.get(path), found
-        return found != before
+        self._parts[path] = _kinds(groups)
 
     def find(self, group: str, kind: str) -> Served | None:
         return self._served.get((group, kind))
@@ -131,7 +134,9 @@ class Discovery:
         if served is None or (api_version is not None and api_version not in served.versions):
             return None
         namespace = ref.namespace if served.namespaced else ""
-        return f"{collection_path(ref.group, api_version or served.versions[0], served.plural, namespace)}/{ref.name}"
+        # A buffer may name any object, and what it writes there must not become more of a path, or a query.
+        name = quote(ref.name, safe="")
+        return f"{collection_path(ref.group, api_version or served.versions[0], served.plural, namespace)}/{name}"
 
 
 def collection_path(group: str, version: str, plural: str, namespace: str = "") -> str:

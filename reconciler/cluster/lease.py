@@ -29,6 +29,8 @@ from reconciler.model.errors import Failure, Transient, message_of
 LEASE_SECONDS = 35
 RENEW_SECONDS = 30.0
 RETRY_SECONDS = 5.0
+ANSWER_SECONDS = 10.0
+"""How long one call may take, so that a single one that hangs does not cost the leadership."""
 _JOIN_SECONDS = 5.0
 _CLOCK_MARGIN = 1.0
 """By how much two clocks may differ over the length of a lease."""
@@ -204,7 +206,9 @@ class KubernetesLeases:
         self._collection = collection_path("coordination.k8s.io", "v1", "leases", namespace)
 
     def read(self) -> LeaseRecord:
-        answer = self._connection.request("GET", f"{self._collection}/{self._name}", resource="leases")
+        answer = self._connection.request(
+            "GET", f"{self._collection}/{self._name}", resource="leases", seconds=ANSWER_SECONDS
+        )
         if answer.status == NOT_FOUND:
             return LeaseRecord()
         if not answer.ok:
@@ -220,8 +224,9 @@ class KubernetesLeases:
         )
         method, path = ("PUT", f"{self._collection}/{self._name}") if record.version else ("POST", self._collection)
         headers = {"Content-Type": JSON}
+        body = msgspec.json.encode(lease)
         answer = self._connection.request(
-            method, path, body=msgspec.json.encode(lease), headers=headers, resource="leases", always=True
+            method, path, body=body, headers=headers, resource="leases", always=True, seconds=ANSWER_SECONDS
         )
         if answer.status == CONFLICT:
             return None

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
 from reconciler.model.errors import FORBIDDEN, Failure, Invalid, Stalled, Transient
+from reconciler.network import proxy_headers, proxy_of
 
 ATTEMPTS = 4
 LONGEST_WAIT = 60.0
@@ -226,9 +226,8 @@ def _limited_for(answer: _Answer) -> float | None:
 
 
 def _pool(api: str) -> urllib3.PoolManager:
-    """A pool that uses the environment's proxy, unless that excludes this host."""
-    parts = urlsplit(api)
-    proxy = getproxies().get(parts.scheme)
-    if proxy and not proxy_bypass(parts.hostname or ""):
-        return urllib3.ProxyManager(proxy, maxsize=1)
-    return urllib3.PoolManager(maxsize=1)
+    """A pool that uses the environment's proxy, unless that excludes this host. Raises `Invalid`."""
+    proxy = proxy_of(api)
+    if not proxy:
+        return urllib3.PoolManager(maxsize=1)
+    return urllib3.ProxyManager(proxy, maxsize=1, proxy_headers=proxy_headers(proxy))

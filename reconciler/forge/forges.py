@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from urllib.parse import urlsplit
 
-from reconciler.files import is_open_to_listeners, read_secret
+from reconciler.files import read_secret
 from reconciler.forge import FORGES
 from reconciler.forge.kind import ForgeKind, WebhookEvent
 from reconciler.model.errors import Invalid, Stalled
+from reconciler.network import is_open_to_listeners
 from reconciler.ports import Forge
 from reconciler.report.escaping import uri_path
 from reconciler.report.status.document import Links

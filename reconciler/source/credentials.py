@@ -11,8 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from reconciler.files import is_open_to_listeners, read_secret
+from reconciler.files import read_secret
 from reconciler.model.errors import Invalid, Stalled
+from reconciler.network import is_open_to_listeners
 from reconciler.report.escaping import without_url_secrets
 
 TOKEN_VARIABLE = "HEADROOM_GIT_TOKEN"  # noqa: S105 - the name of a variable

@@ -21,7 +21,7 @@ Headers = dict[str, str]
 
 @dataclass(frozen=True)
 class Reply:
-    """body: JSON, or bytes as they are, or lines of a stream; hang: the stream stays open after its lines until the server ends."""
+    """body: JSON, or bytes as they are, or lines of a stream; hang: nothing more comes after the body or the lines, until the server ends."""
 
     status: int = 200
     body: Any = None
@@ -82,6 +82,8 @@ def serving(script: Script, *, token: str = "t") -> Iterator[Connection]:
                 self.send_header("Content-Length", str(len(data) + (10 if reply.cut else 0)))
                 self.end_headers()
                 self.wfile.write(data)
+                if reply.hang:
+                    script.ended.wait(30)
                 self.close_connection = reply.cut
                 return
             self.send_header("Transfer-Encoding", "chunked")

@@ -9,7 +9,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -245,6 +247,67 @@ def test_an_exec_plugin_is_asked_for_the_token(tmp_path: Path) -> None:
         "interactiveMode": "Never",
     }
     assert told(tmp_path, {"exec": plugin})["headers"] == {"authorization": "Bearer of-the-plugin"}
+
+
+PLUGIN = """#!/bin/sh
+cd $(dirname "$0")
+echo . >> runs
+[ ! -f hangs ] || sleep 20
+sleep 0.1
+end=2020-01-01T00:00:00Z; [ ! -f renewed ] || end=2099-01-01T00:00:00Z
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status":
+  {"token": "t", "expirationTimestamp": "'$end'"}}'
+"""
+
+
+def asked_by_plugin(folder: Path) -> dict[str, Any]:
+    """The user of a kubeconfig. Its token has expired unless the file `renewed` is there."""
+    plugin = folder / "plugin"
+    plugin.write_text(PLUGIN)
+    plugin.chmod(0o700)
+    return {
+        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
+    }
+
+
+def test_a_token_that_expires_is_renewed_by_one_of_all_threads(tmp_path: Path) -> None:
+    access = kubeconfig_access(path=str(kubeconfig(tmp_path, asked_by_plugin(tmp_path))))
+    (tmp_path / "renewed").touch()
+    threads = [Thread(target=access.authorization) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "runs").read_text().split() == [".", "."], "one to begin with, one to renew"
+
+
+def test_closing_does_not_wait_for_a_plugin_that_hangs(tmp_path: Path) -> None:
+    path = str(kubeconfig(tmp_path, asked_by_plugin(tmp_path)))
+    connection = Connection(lambda: kubeconfig_access(path=path))
+    (tmp_path / "hangs").touch()
+    Thread(target=suppressed(connection), daemon=True).start()
+    while not (tmp_path / "runs").exists():
+        time.sleep(0.01)
+    closing = Thread(target=connection.close, daemon=True)
+    closing.start()
+    closing.join(5)
+    assert not closing.is_alive()
+
+
+def suppressed(connection: Connection) -> Callable[[], None]:
+    def ask() -> None:
+        with suppress(Failure):
+            connection.request("GET", "/")
+
+    return ask
+
+
+def test_a_kubeconfig_that_is_being_replaced_is_a_failure_that_passes() -> None:
+    def load() -> Access:
+        raise Invalid("the kubeconfig is empty", hint="look")
+
+    with pytest.raises(Transient, match="the kubeconfig is empty"):
+        Connection(load).request("PATCH", "/")
 
 
 class Issuer(BaseHTTPRequestHandler):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.cluster.lease import LEASE_SECONDS, LeaderElection, LeaseRecord
+from reconciler.cluster import lease
+from reconciler.cluster.lease import (
+    ANSWER_SECONDS,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
+    KubernetesLeases,
+    LeaderElection,
+    LeaseRecord,
+)
 from reconciler.model.errors import Stalled, Transient
 from reconciler.wiring.session import wait_until_nobody_leads
+from tests.unit.cluster.scripted_server import Reply, Script, serving
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -55,6 +65,19 @@ def test_an_api_server_that_does_not_answer_ends_the_lead_after_the_renew_deadli
     assert (first.is_leader(), first.holder, second.holder) == (True, "a", "")
     world.seconds += 1
     assert (first.is_leader(), first.holder) == (False, "")
+
+
+def test_one_call_that_hangs_does_not_cost_the_leadership(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "ANSWER_SECONDS", 0.2)
+    assert lease.RETRY_SECONDS + ANSWER_SECONDS + lease.RETRY_SECONDS + ANSWER_SECONDS <= RENEW_SECONDS
+    with serving(Script([Reply(body={"metadata": {"name": "headroom"}}, cut=True, hang=True)])) as connection:
+        leases = KubernetesLeases(connection, "headroom-system", "headroom")
+        began = time.monotonic()
+        with pytest.raises(Transient):
+            leases.read()
+        with pytest.raises(Transient):
+            leases.write(LeaseRecord())
+    assert time.monotonic() - began < connection._timeout
 
 
 @pytest.mark.parametrize("broken", [False, True])
