@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.placement import SurgeMode
@@ -31,11 +32,15 @@ class Caps:
 
     def most_objects(self, there: int) -> int:
         """How many of these objects removals may take within an hour."""
-        return max(self.prune_objects_at_least, int(there * self.prune_share))
+        return max(self.prune_objects_at_least, self._share(there))
 
     def most_nodes(self, held: int) -> int:
         """How many of the nodes with chunks removals may take within an hour."""
-        return max(self.prune_nodes_at_least, int(held * self.prune_share))
+        return max(self.prune_nodes_at_least, self._share(held))
+
+    def _share(self, count: int) -> int:
+        """Rounded down, as the share is written: 0.29 of 100 is 29, though as binary numbers it is a little less."""
+        return int(count * Decimal(str(self.prune_share)))
 
 
 ALL_REMOVALS = 1.0

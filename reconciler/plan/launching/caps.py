@@ -21,6 +21,8 @@ from reconciler.plan.cost import Prices
 
 MOST_IN_A_WAVE = 500
 """Most new nodes in one pass for demands that are placed as a whole: writing them takes about half a minute."""
+_LEAST_USD = 1e-6
+"""USD an hour. Less than this over the cap comes from adding prices: three nodes of $0.10 are a little more than $0.30."""
 COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
 _KINDS = ("NodeClaim", "NodePool")
 
@@ -159,10 +161,10 @@ class _Account:
         if most and not alone and self._made + len(nodes) > most:
             why = f"at most {counted(most, 'node')} made in a pass (caps.newNodesPerPass)"
             return _Refusal(why, passing=True, ends_pass=True)
-        if caps.price_per_hour and self._price + price > caps.price_per_hour:
+        if caps.price_per_hour and self._price + price > caps.price_per_hour + _LEAST_USD:
             why = f"at most ${caps.price_per_hour:,.2f} an hour for all nodes (caps.pricePerHour)"
             least = min((node.price for node in nodes), default=0.0)
-            together = self._price + least <= caps.price_per_hour
+            together = self._price + least <= caps.price_per_hour + _LEAST_USD
             return _Refusal(why, demands=frozenset(unit.whole), together=together, ends_pass=True)
         by_pool = Counter(node.node_pool for node in nodes)
         full = (

@@ -181,12 +181,12 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
 
 
 def _owned_elsewhere(item: DeclaredManifest, other: Owner | None) -> Finding | None:
-    if other is None or annotations_of(item.manifest).get(ADOPT_ANNOTATION) in {other.name or None, other.id}:
+    if other is None or annotations_of(item.manifest).get(ADOPT_ANNOTATION, "") in {other.name, other.id} - {""}:
         return None
     return _finding(
         item,
         codes.OWNED_ELSEWHERE,
-        f"belongs to the inventory {other.words}: this one neither changes nor deletes it",
+        f"belongs to {'the inventory ' if other.name else ''}{other.words}: this one neither changes nor deletes it",
         f'remove it from one of the two; to take it over, annotate it with {ADOPT_ANNOTATION}: "{other.name or other.id}"',
     )
 

@@ -51,6 +51,19 @@ def test_the_price_counts_what_is_there_already() -> None:
     assert capped(FIRST, dear, THIRD, price_per_hour=1).kept == (FIRST,)
 
 
+def test_as_many_nodes_as_the_price_pays_for_are_made() -> None:
+    """Added up as binary numbers, prices come to a little more than they are."""
+    for cents in range(1, 100):
+        for count in (3, 6, 7, 10):
+            nodes = [planned(chunks(1, "first"), price=cents / 100)] * (count + 1)
+            assert len(capped(*nodes, price_per_hour=cents * count / 100).kept) == count
+
+
+def test_a_share_of_what_is_there_is_as_written() -> None:
+    shares = [(percent, Caps(prune_share=percent / 100, prune_objects_at_least=0)) for percent in range(101)]
+    assert all(caps.most_objects(count) == percent * count // 100 for percent, caps in shares for count in range(101))
+
+
 def test_a_full_pool_stops_only_its_own_nodes() -> None:
     elsewhere = planned(chunks(1, "third"), pool="batch")
     answer = capped(FIRST, SECOND, elsewhere, nodes_now={"general": 4}, nodes_per_pool=5)

@@ -121,6 +121,19 @@ def test_if_not_present_creates_and_never_updates() -> None:
     assert planned(item, objects=(applied(document(spec={"replicas": 9})),)).changes == ()
 
 
+def test_an_object_of_another_apply_set_is_taken_over_only_where_that_is_said() -> None:
+    """An ApplySet of kubectl has no inventory, whose name would stand on the object."""
+    labels = {PART_OF_LABEL: "applyset-of-kubectl-v1"}
+    there = live(BUFFER, {"metadata": {"name": "web", "labels": labels}, "spec": {"replicas": 1}})
+    plan = planned(document(), objects=(there,))
+    (told,) = plan.findings
+    assert told.code == "owned-elsewhere"
+    assert "belongs to the ApplySet applyset-of-kubectl-v1" in told.message
+    assert not any(change.manifest for change in plan.changes)
+    taken = planned(document(adopt="applyset-of-kubectl-v1"), objects=(there,))
+    assert (taken.findings, [change.action for change in taken.changes]) == ((), [Action.UPDATE])
+
+
 def test_a_suspended_object_is_left_as_it_is_wherever_it_was_said() -> None:
     in_git = planned(document(suspend="true"))
     there = live(BUFFER, {"metadata": {"annotations": {"headroom.dev/suspend": "true"}}})
