@@ -13,7 +13,9 @@ from reconciler.manifests.instance_types import is_sample
 from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
     CAPACITY_TYPE_LABEL,
+    INITIALIZED_LABEL,
     INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
     OPERATING_SYSTEM_LABEL,
     REGION_LABEL,
     ZONE_LABEL,
@@ -92,6 +94,10 @@ def _is_telling(node: Node) -> bool:
 
 
 def _instance_type(name: str, nodes: Sequence[Node]) -> InstanceType:
+    # A node that has just joined lacks labels that Karpenter copies to it, and devices that are reported late.
+    nodes = [
+        node for node in nodes if node.label(INITIALIZED_LABEL) == "true" or not node.label(NODEPOOL_LABEL)
+    ] or nodes
     capacity = Resources.least(node.capacity or node.allocatable for node in nodes)
     allocatable = Resources.least(node.allocatable for node in nodes)
     # A node from outside Karpenter has no capacity type: it counts as on-demand.

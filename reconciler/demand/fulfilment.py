@@ -18,12 +18,12 @@ from reconciler.model.autoscalers import (
     ServingAutoscaler,
     condition_of,
     serving_autoscaler,
-    time_of,
 )
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.marks import is_own
+from reconciler.model.quantity import time_of
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
 

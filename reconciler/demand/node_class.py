@@ -14,11 +14,12 @@ from reconciler.demand.size import limit_count
 from reconciler.model import codes
 from reconciler.model.buffers import Buffer, NodeClassCapacity
 from reconciler.model.findings import Code
+from reconciler.model.launch_options import type_labels
 from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Labels, NodePool, node_pool_ref
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from reconciler.model.requirements import Operator, Requirement, Toleration, allow
 
 NODE_POOL = "NodePool"
 _HINT = "name a NodePool, or a node class that one uses"
@@ -154,18 +155,12 @@ def _rooms(
     return [
         kind.allocatable
         for kind in instance_types
-        if any(_allows((*selector, *wanted), dict(kind.labels)) for selector in selectors)
+        if any(allow((*selector, *wanted), type_labels(kind)) for selector in selectors)
     ]
 
 
 def _equalities(labels: Labels) -> tuple[Requirement, ...]:
     return tuple(Requirement(key, Operator.IN, (value,)) for key, value in labels)
-
-
-def _allows(requirements: Iterable[Requirement], labels: dict[str, str]) -> bool:
-    operators = {Operator.IN, Operator.NOT_IN}
-    judged = tuple(item for item in requirements if item.key in labels and item.operator in operators)
-    return LabelSelector(expressions=judged).matches(labels)
 
 
 def _chunk(capacity: NodeClassCapacity, rooms: Iterable[Resources]) -> Resources:

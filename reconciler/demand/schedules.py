@@ -100,7 +100,7 @@ class _Pass:
         if sizes.unknown:
             self._hold(following, buffer.ref, buffer.position, sizes)
             return self._unsized(buffer, sizes, live)
-        if buffer.sized_by:  # through the scale subresource
+        if buffer.is_scaled:
             sizes = replace(sizes, replicas=None)
         followed = followed_buffer(buffer, following, sizes.replicas, asleep=self._asleep(following, sizes))
         if followed.dormant:
@@ -218,6 +218,14 @@ def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following
         following = following_of(node_pool_ref(pool.name), pool.annotations)
         if following is not None:
             yield pool, following
+
+
+def changes_with(buffer: Buffer, live: LiveObject | None) -> Following | None:
+    """What the buffer's size goes by: no schedule while it is suspended, and none for its replicas while somebody scales it."""
+    following = None if is_suspended(buffer, live) else following_of(buffer.ref, buffer.annotations)
+    if following is None or not buffer.is_scaled:
+        return following
+    return None if following.active_during is None else replace(following, replicas_from=None)
 
 
 def _wakes(schedule: Schedule, lead: timedelta, now: datetime) -> datetime | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.schedules import followed_buffer
+from reconciler.demand.schedules import changes_with, followed_buffer
 from reconciler.model.buffers import Buffer, Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
@@ -40,7 +40,7 @@ def demand_spans(
     they will be cannot be foreseen. What follows a schedule that is unknown keeps the size that it has.
     """
     schedules = {schedule.ref: schedule for schedule in declared.schedules}
-    followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
+    followings = {buffer.ref: changes_with(buffer, view.objects.get(buffer.ref)) for buffer in declared.buffers}
     always: list[Piece] = [(start, end, (None, True))]
     pieces = {ref: followed_pieces(following, schedules, start, end) or always for ref, following in followings.items()}
     sizes: _Sizes = {}

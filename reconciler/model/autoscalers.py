@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.marks import is_own
+from reconciler.model.quantity import time_of
 from reconciler.model.view import LiveObject
 
 _KARPENTER = "karpenter"
@@ -96,15 +97,6 @@ def condition_of(live: LiveObject | None, kind: str) -> Mapping[str, Any]:
     conditions = () if live is None else (live.body.get("status") or {}).get("conditions") or ()
     matching = (item for item in conditions if isinstance(item, Mapping) and item.get("type") == kind)
     return next(matching, {})
-
-
-def time_of(text: object) -> datetime | None:
-    """A time as Kubernetes writes it; None for anything else."""
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) and text else None
-    except ValueError:
-        return None
-    return moment if moment is not None and moment.tzinfo is not None else None
 
 
 SILENCE = timedelta(minutes=10)

@@ -226,6 +226,8 @@ class Buffer:
     """Of a one-shot buffer: how long after it became ready pods may take to use all of it. None: for ever."""
     sized_by: str = ""
     """Names the schedule or the scaler that sets `replicas`; "" where the number is the buffer's own."""
+    is_scaled: bool = False
+    """Whether that is a scaler, which goes before any schedule."""
     dormant: str = ""
     """Why a schedule keeps it out of the cluster at present; "" where none does."""
     waits_for: str = ""

@@ -287,6 +287,15 @@ def time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def time_of(text: object) -> datetime | None:
+    """A time as Kubernetes writes it; None for anything else, such as a time without a zone in a snapshot."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) and text else None
+    except ValueError:
+        return None
+    return moment if moment is not None and moment.tzinfo is not None else None
+
+
 def format_duration(duration: timedelta) -> str:
     """The shortest exact form, to the millisecond: `1h30m`, `1m30s` for 90 seconds, `0s` for zero."""
     milliseconds = round(duration / timedelta(milliseconds=1))

@@ -163,6 +163,12 @@ def _refused(text: str) -> Invalid:
     return Invalid(message, hint="write parts such as app=web, tier in (a,b), !legacy, with commas between")
 
 
+def allow(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    """Whether a NodePool with these requirements may launch what has these labels. Those on labels that are not among them are the
+    NodePool's own, and exclude nothing."""
+    return all(item.holds(labels[item.key]) for item in requirements if item.key in labels)
+
+
 def listed_values(requirements: Iterable[Requirement]) -> dict[str, tuple[str, ...]]:
     """The values that requirements leave, by label: those of `In`."""
     return {item.key: item.values for item in requirements if item.operator is Operator.IN}

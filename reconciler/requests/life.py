@@ -40,7 +40,7 @@ from reconciler.model.provisioning_requests import (
     seconds_of,
     selects_reserved_nodes,
 )
-from reconciler.model.quantity import format_duration, whole_number
+from reconciler.model.quantity import format_duration, time_of, whole_number
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.remembered import RequestRecord, record_name
 from reconciler.model.view import ClusterView
@@ -101,9 +101,9 @@ def record_of(
     times = dict(request.status_times)
     for condition_type in TERMINAL:
         if request.is_true(condition_type):
-            return fresh.but(outcome=condition_type, ended=_time(times.get(condition_type)) or now)
+            return fresh.but(outcome=condition_type, ended=time_of(times.get(condition_type)) or now)
     if request.is_true(PROVISIONED):
-        return fresh.but(provisioned=_time(times.get(PROVISIONED)) or now)
+        return fresh.but(provisioned=time_of(times.get(PROVISIONED)) or now)
     return fresh.but(under_way=attempt > 0, began=now if attempt > 0 else None)
 
 
@@ -116,7 +116,7 @@ def _is_about(record: RequestRecord, request: ProvisioningRequest, digest: str) 
 
 def valid_until(request: ProvisioningRequest, kind: RequestKind, rules: RequestRules) -> datetime | None:
     """None while the request has no object in the cluster: its time has not begun."""
-    created = _time(request.created)
+    created = time_of(request.created)
     if created is None:
         return None
     asked = seconds_of(request.parameter(VALID_UNTIL))
@@ -269,14 +269,6 @@ def cancelled(record: RequestRecord, now: datetime) -> RequestRecord:
 def _closed(record: RequestRecord, condition_type: str, reason: str, now: datetime) -> RequestRecord:
     outcome = f"{condition_type}/{reason}"
     return RequestRecord(record.uid, record.spec, record.attempt, outcome=outcome, ended=now)
-
-
-def _time(text: str | None) -> datetime | None:
-    """The API server writes RFC 3339. A snapshot may have other text, which counts as no time."""
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
 
 
 _Key = tuple[str, str]

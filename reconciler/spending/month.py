@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from reconciler.demand.combine import demands, leaving_demands, settled, with_leaving, without_leaving
-from reconciler.demand.schedules import followed_buffer
+from reconciler.demand.schedules import changes_with, followed_buffer
 from reconciler.demand.timeline import State, followed_pieces
 from reconciler.model.buffers import Dialect
 from reconciler.model.declared import Declared
@@ -22,7 +22,7 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, following_of
 from reconciler.model.timelines import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost, aligned, joined
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, LiveObject
 from reconciler.placement.cache import Cache
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
@@ -93,16 +93,15 @@ def is_steady(basis: Basis) -> bool:
     """Whether the pass's placement holds for the whole span, so that nothing has to be placed again."""
     booked = any(demand.ref.kind == REQUEST_KIND for demand in basis.facts.demands)
     declared = basis.facts.effective
-    marks = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
-    marks += [(node_pool_ref(pool.name), pool.annotations) for pool in declared.node_pools]
-    followed = any(following_of(ref, own) is not None for ref, own in marks)
+    followed = any(following_of(node_pool_ref(pool.name), pool.annotations) for pool in declared.node_pools)
+    followed |= any(changes_with(buffer, basis.room.objects.get(buffer.ref)) for buffer in declared.buffers)
     return not (booked or followed) and settled(basis.facts.demands, basis.room) is basis.facts.demands
 
 
 def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     """The costs over the span. Percentages, quotas and the nodes of pods stay as they are now, since their future is unknown."""
     start, end = basis.facts.now, basis.facts.now + span
-    states = States(basis.facts.effective, start, end)
+    states = States(basis.facts.effective, basis.room.objects, start, end)
     lasting = _lasting(states)
     accountant = Accountant(basis.room, basis.facts.instance_types)
     first = states.intervals[0].key
@@ -217,10 +216,12 @@ class Interval:
 class States:
     """Followers of one declared capacity over [start, end). Objects whose schedule is unknown stay as they are."""
 
-    def __init__(self, declared: Declared, start: datetime, end: datetime) -> None:
+    def __init__(
+        self, declared: Declared, objects: Mapping[ObjectRef, LiveObject], start: datetime, end: datetime
+    ) -> None:
         self._declared = declared
         schedules = {schedule.ref: schedule for schedule in declared.schedules}
-        buffers = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
+        buffers = {buffer.ref: changes_with(buffer, objects.get(buffer.ref)) for buffer in declared.buffers}
         manifests = {item.ref: item for item in declared.manifests}
         pools = {
             pool.name: following_of(node_pool_ref(pool.name), pool.annotations)

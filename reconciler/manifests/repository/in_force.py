@@ -117,7 +117,7 @@ def _scaled(repository: Declared, objects: Mapping[ObjectRef, LiveObject]) -> di
         size = None if live is None or buffer.annotation(MODE_ANNOTATION) == "Override" else live.scaled_to
         if live is not None and size is not None:
             by = f"{live.scaled_by} through /scale"
-            scaled[buffer.ref] = replace(buffer, replicas=size, sized_by=by)
+            scaled[buffer.ref] = replace(buffer, replicas=size, sized_by=by, is_scaled=True)
     return scaled
 
 

@@ -24,7 +24,6 @@ from reconciler.model.autoscalers import (
     GRACE,
     SILENCE,
     condition_of,
-    time_of,
 )
 from reconciler.model.buffers import (
     BALLOON_LABEL,
@@ -41,7 +40,7 @@ from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
-from reconciler.model.quantity import CPU, EPHEMERAL_STORAGE, MEMORY
+from reconciler.model.quantity import CPU, EPHEMERAL_STORAGE, MEMORY, time_of
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.schedules import Edge

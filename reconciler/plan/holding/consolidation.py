@@ -19,11 +19,12 @@ from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL, InstanceType, NodePool, Offering
+from reconciler.model.launch_options import offering_labels, type_labels
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool, Offering
 from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
 from reconciler.model.remembered import Departure, records_of, remembered
-from reconciler.model.requirements import Requirement
+from reconciler.model.requirements import Requirement, allow
 from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
@@ -367,6 +368,6 @@ class LeastPrices:
 
 
 def _is_sold(kind: InstanceType, offering: Offering, wanted: Collection[tuple[Requirement, ...]]) -> bool:
-    """Whether the requirements of some NodePool allow it. Those on labels that it does not have are the NodePool's own."""
-    labels = dict(kind.labels) | {CAPACITY_TYPE_LABEL: offering.capacity_type, ZONE_LABEL: offering.zone}
-    return any(all(need.holds(labels[need.key]) for need in needs if need.key in labels) for needs in wanted)
+    """Whether the requirements of some NodePool allow it."""
+    labels = type_labels(kind) | offering_labels(offering)
+    return any(allow(needs, labels) for needs in wanted)

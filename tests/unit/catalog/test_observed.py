@@ -13,7 +13,7 @@ from reconciler.catalog.file import FileCatalog
 from reconciler.catalog.observed import ClusterCatalog, ObservedCatalog
 from reconciler.manifests.instance_types import instance_types_document
 from reconciler.model.errors import Invalid, Misused
-from reconciler.model.nodes import Node
+from reconciler.model.nodes import INITIALIZED_LABEL, REGISTERED_LABEL, Node
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from tests import builders
@@ -49,6 +49,18 @@ def test_a_type_is_sold_where_it_was_seen() -> None:
         ("zone-b", "on-demand"),
     ]
     assert large.overhead == Resources.parse({"cpu": "70m", "memory": "1Gi"})
+
+
+def test_a_node_that_has_just_joined_takes_no_label_and_no_device_off_its_type() -> None:
+    joined, device = node("b"), resources("2", "7Gi", gpu="1")
+    up = replace(node("a"), capacity=device, allocatable=device)
+    told_later = {INITIALIZED_LABEL, REGISTERED_LABEL, "karpenter.k8s.aws/instance-family"}
+    joined = replace(joined, labels=tuple(label for label in joined.labels if label[0] not in told_later))
+    assert ObservedCatalog().instance_types(ClusterView(nodes=(up, joined))) == ObservedCatalog().instance_types(
+        ClusterView(nodes=(up,))
+    )
+    (alone,) = ObservedCatalog().instance_types(ClusterView(nodes=(joined,)))
+    assert alone.name == "m5.large", "better than nothing where it is the first of its type"
 
 
 def test_no_price_is_known() -> None:

@@ -13,7 +13,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, NodeClassRef, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Taint, Toleration
+from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
 from tests.builders import instance_type, node_pool, one_of, resources
 
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
@@ -70,6 +70,25 @@ def test_a_chosen_chunk_takes_at_most_half_of_the_largest_allowed_node() -> None
         answer = parts(total, small, large, pools=pools)
         assert answer.shape.requests.get("memory") <= largest.allocatable.get("memory") // 2
         assert answer.count * answer.shape.requests.get("memory") <= 256 * 2**30
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        Requirement("example.com/memory", Operator.LT, ("9",)),
+        Requirement("example.com/memory", Operator.LTE, ("8",)),
+        Requirement("example.com/memory", Operator.NOT_IN, ("64",)),
+        Requirement("example.com/large", Operator.DOES_NOT_EXIST),
+        Requirement("kubernetes.io/arch", Operator.IN, ("arm64",)),
+    ],
+    ids=str,
+)
+def test_only_nodes_that_every_requirement_allows_count(requirement: Requirement) -> None:
+    small, large = instance_type("s", cpu="2", memory="8Gi"), instance_type("l", cpu="8", memory="64Gi")
+    small = replace(small, architecture="arm64", labels=(("example.com/memory", "8"),))
+    large = replace(large, labels=(*large.labels, ("example.com/large", "true"), ("example.com/memory", "64")))
+    total, pools = of_capacity("4", "256Gi"), (node_pool(requirements=[requirement]),)
+    assert parts(total, small, large, pools=pools) == parts(total, small, pools=pools)
 
 
 def test_chunks_go_to_the_pools_that_are_meant_tainted_or_not() -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.schedules import Followed, NextEdges, follow_schedules
 from reconciler.demand.timeline import demand_spans
 from reconciler.manifests.repository.declared import live_declared, read
@@ -187,6 +188,26 @@ def test_a_percentage_counts_for_as_long_as_it_exists_and_is_the_more_where_the_
         *(("by-day", 0, 0), ("by-day", 3, 2), ("by-day", 11, 0)),
         ("plain", 0, 2),
     ]
+
+
+@pytest.mark.parametrize("marks", [{"replicas_from": "office"}, {"active_during": "office"}])
+@pytest.mark.parametrize("state", ["plain", "suspended", "scaled", "suspended and scaled"])
+def test_a_forecast_says_of_each_hour_what_the_pass_of_that_hour_will(marks: dict[str, str], state: str) -> None:
+    """Also of a buffer that no schedule changes, since it is suspended or somebody scales it."""
+    declared = documents(OFFICE, two_chunks(**marks, **({"suspend": "true"} if "suspended" in state else {})))
+    if "scaled" in state:
+        scaled = replace(declared.buffers[0], replicas=7, sized_by="an HPA through /scale", is_scaled=True)
+        declared = replace(declared, buffers=(scaled,))
+    view = ClusterView(objects={WEB: LiveObject(WEB, {"spec": {"replicas": 3}, "status": {"replicas": 3}})})
+
+    def effective(hour: int) -> Declared:
+        return follow_schedules(declared, declared, view.objects, NIGHT + timedelta(hours=hour)).effective
+
+    spans = demand_spans(effective(0), view, NIGHT, NIGHT + timedelta(days=1), dialect=Dialect.KARPENTER)
+    for hour in range(24):
+        (demand,), _ = buffer_demands(effective(hour), view, dialect=Dialect.KARPENTER)
+        (told,) = (span for span in spans if span.start <= NIGHT + timedelta(hours=hour) < span.end)
+        assert told.replicas == demand.desired, hour
 
 
 def test_a_schedule_that_both_annotations_name_is_named_once() -> None:

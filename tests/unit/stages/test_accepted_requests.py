@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.provisioning_requests import RESERVED_TAINT, RequestRules
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.provisioning_requests import (
+    RESERVED_TAINT,
+    PodSet,
+    ProvisioningRequest,
+    RequestKind,
+    RequestRules,
+)
 from reconciler.model.rules import PlacementRules
+from reconciler.requests.life import record_of, valid_until
 from reconciler.settings.settings import Settings
 from tests.builders import manifest
+from tests.fakes.clock import START
 from tests.fakes.embedded import Document, node_pool, workload_ref
 from tests.fakes.requests import ATOMIC, CHECK, MADE, RESERVE, BatchShop, pod_template, pods_of, request, request_ref
 
@@ -75,6 +84,23 @@ def test_a_request_whose_pods_have_resource_claims_is_told_so_and_nothing_is_mad
         ("resource-claims", "ProvisioningRequest/shop/train", "spec.podSets[0].podTemplateRef")
     ]
     assert (shop.claims(), shop.conditions()["Provisioned"][0]) == ([], "False")
+
+
+@pytest.mark.parametrize("text", ["2026-01-01", "2026-01-01T00:00:00", "20260101", "yesterday", ""])
+def test_a_time_without_a_zone_counts_as_none(text: str) -> None:
+    """A snapshot may have one, which cannot be compared with the clock."""
+    done = Condition("Provisioned", ConditionStatus.TRUE, "")
+    asked = ProvisioningRequest(
+        request_ref(),
+        CHECK,
+        (PodSet("train", 1),),
+        created=text,
+        uid="1",
+        status_conditions=(done,),
+        status_times=(("Provisioned", text),),
+    )
+    assert valid_until(asked, RequestKind.CHECK, RequestRules()) is None
+    assert record_of(asked, {}, {}, START).provisioned == START
 
 
 def test_a_request_waits_for_a_template_that_is_missing() -> None:
