@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -136,6 +137,9 @@ MODIFIED = "the object has been modified"
 """Part of the API server's message when a resourceVersion is not the newest (apimachinery's NewConflict)."""
 _HOPELESS = 3
 """After this many failed calls in a row the connection must be the reason, and the rest is not tried."""
+_WEBHOOK = "failed calling webhook"
+"""Part of the API server's message when an admission webhook does not answer (apiserver's webhook dispatcher). Then only the rest of that
+kind is not tried."""
 
 
 def carry_out(
@@ -207,14 +211,18 @@ def _is_member(write: Write, parent: InventoryParent) -> bool:
 def _rehearsed(cluster: Cluster, writes: Sequence[Write], progress: Progress) -> dict[int, WriteResult]:
     """By index, the results of writes that the server would refuse, and of those without an effect."""
     results: dict[int, WriteResult] = {}
-    failed = 0
+    failed = Counter[str]()
     for index, write in enumerate(writes):
-        if failed >= _HOPELESS:
+        kind = f"{type(write).__name__} {write.ref.kind}"
+        if max(failed["all"], failed[kind]) >= _HOPELESS:
             results[index] = WriteResult(write, Outcome.FAILED, "not tried: the calls before it failed")
             continue
         progress()
         result = _result(cluster, write, dry_run=True)
-        failed = failed + 1 if result.outcome is Outcome.FAILED else 0
+        if result.outcome is Outcome.FAILED:
+            failed[kind if _WEBHOOK in result.message else "all"] += 1
+        else:
+            failed.clear()
         if result.outcome is not Outcome.APPLIED:
             results[index] = result
     return results

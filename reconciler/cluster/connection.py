@@ -114,6 +114,14 @@ class Answer:
         return status
 
 
+class RefusedError(Exception):
+    """The server's answer was a refusal."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
     """read: seconds to wait for more of the answer. guarded: it is not sent while there is a hindrance."""

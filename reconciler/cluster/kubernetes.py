@@ -14,14 +14,14 @@ import msgspec
 
 from reconciler.cluster.access import Access
 from reconciler.cluster.apply import InventoryParent
-from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, uncounted
+from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, RefusedError, uncounted
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection, LeaseRecord
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.watch import Pauses, RefusedError, ResourceWatch, WatchedCluster, pages_of
+from reconciler.cluster.watch import Pauses, ResourceWatch, WatchedCluster, pages_of
 from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Apply, Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting, message_of

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from reconciler.cluster.connection import FORBIDDEN, NOT_FOUND, Connection
+from reconciler.cluster.connection import FORBIDDEN, NOT_FOUND, Connection, RefusedError
 from reconciler.cluster.decoding.wire import NamespaceWire, ref_of
 from reconciler.cluster.discovery import Discovery, Served
 from reconciler.cluster.resources import BUFFERS, BY_KIND, CAPACITY_BUFFERS, Resource, scaled_kind
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.watch import NAMES_ONLY, RefusedError, pages_of
+from reconciler.cluster.watch import NAMES_ONLY, pages_of
 from reconciler.manifests.repository.declared import read_live
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef

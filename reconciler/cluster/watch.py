@@ -17,7 +17,16 @@ from typing import NoReturn
 
 import msgspec
 
-from reconciler.cluster.connection import FORBIDDEN, GONE, JSON, NOT_FOUND, UNAUTHORIZED, Answer, Connection
+from reconciler.cluster.connection import (
+    FORBIDDEN,
+    GONE,
+    JSON,
+    NOT_FOUND,
+    UNAUTHORIZED,
+    Answer,
+    Connection,
+    RefusedError,
+)
 from reconciler.cluster.decoding import protobuf
 from reconciler.cluster.decoding.decode import Body, list_items
 from reconciler.cluster.decoding.wire import ListWire, MetadataWire, WatchWire
@@ -31,14 +40,6 @@ PAGE = 5000
 """Objects. For each page the API server (1.36) walks through all that are left, which makes many small pages dear."""
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Lists only the metadata of objects (Kubernetes API concepts, "Metadata-only fetches")."""
-
-
-class RefusedError(Exception):
-    """The server's answer was a refusal."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.status)
-        self.answer = answer
 
 
 def pages_of(connection: Connection, path: str, resource: Resource, *, accept: str = JSON) -> Iterator[ListWire]:

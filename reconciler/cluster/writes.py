@@ -18,6 +18,7 @@ from reconciler.cluster.connection import (
     Answer,
     Connection,
     Query,
+    RefusedError,
     StatusWire,
 )
 from reconciler.cluster.discovery import Discovery
@@ -105,6 +106,8 @@ class Writer:
                     done = self._delete(write, path, dry_run=dry_run)
         except Waiting as error:
             return WriteResult(write, Outcome.SKIPPED, error.message)
+        except RefusedError as error:
+            return _refused(write, error.answer)
         except Transient as error:
             return WriteResult(write, Outcome.FAILED, error.message)
         return done
@@ -216,7 +219,7 @@ class Writer:
             return msgspec.json.decode(answer.data)
         if answer.status == NOT_FOUND:
             return None
-        raise Transient(answer.failure().message)
+        raise RefusedError(answer)
 
     def _send(
         self, method: str, path: str, document: Mapping[str, Any], *, content_type: str, query: Query, dry_run: bool

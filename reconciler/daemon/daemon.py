@@ -331,7 +331,7 @@ class Daemon:
         if failure is not None:
             tell(failure, "pass failed", self._log, trigger=trigger.value)
         with self._turn:
-            self._agenda.ended(self._clock.now(), failure)
+            self._agenda.ended(self._clock.now(), failure, only_writes=result.failure is None)
             self._watchdog.rest()
             self._requests.pass_ended(asked)
             if result.failure is None and result.plan is not None:

@@ -73,7 +73,7 @@ class ReadCluster:
 
 def emptied(tree: SourceTree) -> SourceTree:
     """Stalls on a tree without any document: that is more likely a mistake than an order to delete everything."""
-    message = "nothing is declared any more, so the last good commit stays in force (allowEmpty: true if that is meant)"
+    message = "nothing is declared any more (allowEmpty: true if that is meant)"
     return replace(tree, stalled=tree.stalled or ("NoDocuments", message))
 
 

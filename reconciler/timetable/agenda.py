@@ -9,6 +9,8 @@ after the first change.
 - A tick, a request, an edge (a schedule's value changes) and a clock that was set back start one at once.
 - After a transient failure nothing starts a pass until its back-off is over, and then one starts by itself. Back-offs double from
 `retry_first` to `retry_at_most`.
+- After a pass of which only some writes failed one starts by itself in the same way. Whatever else happens starts one meanwhile: the
+  webhook of one object must not delay the nodes of another.
 - After an invalid or stalled pass nothing starts one until the next poll of the repository has succeeded.
 - After one that waits, the next change starts one.
 - A newer commit, a request or an edge ends every back-off. A commit that fails must not delay the one that repairs it. And what a
@@ -116,8 +118,8 @@ class Agenda:
         self._first_of_burst = self._last_of_burst = None
         self._lift()
 
-    def ended(self, now: datetime, failure: Failure | None) -> None:
-        """Reports that the pass has ended. failure: why it, or one of its writes, did not succeed."""
+    def ended(self, now: datetime, failure: Failure | None, *, only_writes: bool = False) -> None:
+        """Reports that the pass has ended. failure: why it, or one of its writes, did not succeed. only_writes: the pass itself did."""
         if failure is None or isinstance(failure, Waiting):
             self._failures = 0
             return
@@ -129,8 +131,9 @@ class Agenda:
             return
         delay = self._pacing.retry_first * 2 ** min(self._failures, 30)
         self._failures += 1
-        self._held_until = now + min(delay, self._pacing.retry_at_most)
-        self.want(Trigger.RETRY, self._held_until)
+        again = now + min(delay, self._pacing.retry_at_most)
+        self._held_until = None if only_writes else again
+        self.want(Trigger.RETRY, again)
 
     def set_back(self, by: timedelta, now: datetime) -> None:
         """Reports that the clock was set back: all due times move with it, and a pass begins at once."""

@@ -125,6 +125,22 @@ def test_a_server_that_does_not_answer_is_not_asked_for_everything() -> None:
     assert len(changes.results) == 10
 
 
+def test_webhooks_that_do_not_answer_leave_only_the_rest_of_their_kind_untried() -> None:
+    """A pass waits for them, up to ten seconds for each object."""
+    buffers = [ObjectRef(BUFFER.group, BUFFER.kind, "shop", f"b-{index}") for index in range(10)]
+    why = 'Internal error occurred: failed calling webhook "policy.example.com": context deadline exceeded'
+
+    class Guarded(FakeCluster):
+        def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
+            if isinstance(write, Apply) and write.ref.kind == BUFFER.kind:
+                return WriteResult(write, Outcome.FAILED, why)
+            return super().write(write, dry_run=dry_run)
+
+    changes = run(Guarded({OLD: manifest(OLD)}), [*map(apply, buffers), apply(CLAIM, member=False), Delete(OLD)])
+    assert [result.message for result in changes.failures] == [why] * 3 + ["not tried: the calls before it failed"] * 7
+    assert {str(item.write.ref) for item in changes.results if item.ok} == {str(CLAIM), str(OLD)}
+
+
 def test_when_the_inventory_cannot_be_written_only_holds_are() -> None:
     """A hold protects what is there; everything else could be lost sight of."""
     cluster = FakeCluster({OLD: manifest(OLD)}, refused={PARENT.ref: Outcome.REFUSED})

@@ -167,6 +167,15 @@ def test_a_node_that_somebody_else_changes_meanwhile_is_read_again() -> None:
     assert len(script.asked) == 4
 
 
+def test_a_node_that_may_not_be_read_is_refused_and_not_tried_again_and_again() -> None:
+    script = Script([status(403, "may not get nodes")])
+    with serving(script) as connection:
+        discovery = KnownDiscovery(connection, {("", "Node"): Served("nodes", ("v1",), namespaced=False)})
+        writer = Writer(connection, discovery, lambda _ref, _version: None)
+        write = Annotate(ObjectRef("", "Node", "", "n"), (("a", "b"),))
+        assert writer.write(write, dry_run=True) == WriteResult(write, Outcome.REFUSED, "may not get nodes")
+
+
 NAMELESS_PARENT = InventoryParent()
 
 

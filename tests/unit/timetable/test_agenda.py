@@ -10,6 +10,8 @@ import pytest
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waiting
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 
+Step = tuple[float, Trigger | Failure | timedelta | str]
+"""The second at which something happens: a failure ends the pass."""
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 PACING = Pacing(
     quiet=timedelta(seconds=2),
@@ -18,11 +20,10 @@ PACING = Pacing(
     retry_at_most=timedelta(minutes=1),
 )
 BEGIN, WELL, POLL = "a pass begins", "a pass ends well", "a poll"
+IN_PART: list[Step] = [(0, "a pass begins"), (0, "some writes failed")]
 BACK = timedelta(hours=1)
 """The clock is set back by it."""
 NO_ANSWER, BROKEN, GONE = Transient("no answer"), Invalid("broken"), Stalled("gone", reason="Gone")
-Step = tuple[float, Trigger | Failure | timedelta | str]
-"""The second at which something happens: a failure ends the pass."""
 START, REQUEST, COMMIT, RETRY, CLOCK = Trigger.START, Trigger.REQUEST, Trigger.COMMIT, Trigger.RETRY, Trigger.CLOCK
 TAKEN, CAME, CHANGE, TICK = Trigger.TAKEN, Trigger.CAME, Trigger.CHANGE, Trigger.TICK
 
@@ -43,6 +44,8 @@ def after(*steps: Step) -> Agenda:
                 made.set_back(event, at(seconds))
             case "a pass begins":
                 made.begin(at(seconds))
+            case "some writes failed":
+                made.ended(at(seconds), NO_ANSWER, only_writes=True)
             case "a poll":
                 made.polled(at(seconds))
             case _:
@@ -74,6 +77,8 @@ CASES: dict[str, tuple[Sequence[Step], tuple[float, Trigger] | None]] = {
     ),
     "a change does not cut a back-off short": ([*failed(NO_ANSWER, 6), (1, CHANGE)], (32, RETRY)),
     "nor does a tick": ([*failed(NO_ANSWER, 6), (1, TICK)], (32, RETRY)),
+    "writes that failed are tried again after a back-off": (IN_PART * 6, (32, RETRY)),
+    "and delay nothing else": ([*IN_PART * 6, (1, TAKEN)], (1.15, RETRY)),
     "a newer commit is never held up by one that got no answer": ([*failed(NO_ANSWER, 6), (0, COMMIT)], (2, COMMIT)),
     "nor by a broken one": ([*failed(BROKEN, 6), (0, COMMIT)], (2, COMMIT)),
     "nor by one that is gone": ([*failed(GONE, 6), (0, COMMIT)], (2, COMMIT)),
