@@ -16,7 +16,7 @@ class FileCatalog:
     """Reads the file at first use, and again whenever it has changed. Raises `Invalid` for an unusable file."""
 
     def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+        self._path = str(path)  # as it was written: a Path would make http:/x of http://x
         self._stamp: tuple[int, int, int] | None = None
         self._instance_types: tuple[InstanceType, ...] = ()
         self._as_of = ""
@@ -28,7 +28,7 @@ class FileCatalog:
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:  # noqa: ARG002 - the port's signature
         try:
-            status = self._path.stat()
+            status = Path(self._path).stat()
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             if stamp != self._stamp:
                 self._instance_types = self._read()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -57,6 +58,14 @@ class _Commands(click.Group):
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if error.ctx and "unexpected extra argument" in error.message and "path" in error.ctx.params:
+                raise click.UsageError(f"{error.message}. A folder is named with --path.", error.ctx) from error
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

@@ -67,6 +67,9 @@ def apply_command(*, now: datetime | None, timings: str | None, yes: bool, allow
 
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
     What was shown is applied: if the plan changes meanwhile, the new one is shown and asked about.
+
+    \b
+        headroom apply --path clusters/production
     """
     from reconciler.cli.plan import print_plan, write_timings
     from reconciler.wiring.inputs import reported_cluster

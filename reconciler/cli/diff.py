@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.command("diff")
 @click.argument("revisions", metavar="BASE..HEAD|FOLDER")
 @click.argument("other", metavar="[FOLDER]", required=False)
-@options("repo", "path", "cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
+@options("repo", "path", "planned_cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
 @click.option(
     "--max-monthly-increase",
     type=Amount(),

@@ -68,36 +68,48 @@ def _cluster_option(kinds: str, more: str = "") -> Callable[[F], F]:
     return click.option("--cluster", metavar="CLUSTER", help=words)
 
 
+_READ_CLUSTERS = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
 _OPTIONS: dict[str, Callable[[F], F]] = {
-    "repo": click.option("--repo", metavar="PATH|URL", help="Repository of manifests: a folder or a Git URL."),
+    "repo": click.option(
+        "--repo", metavar="PATH|URL", help="Repository of manifests: a folder or a Git URL. Default: this folder."
+    ),
     "revision": click.option(
-        "--revision", metavar="REF", help="Branch, tag or commit to read instead of the files as they stand."
+        "--revision",
+        metavar="REF",
+        help="Branch, tag or commit. Default: a folder's files as they stand, and a URL's default branch.",
     ),
-    "path": click.option("--path", metavar="SUBDIR", help="Folder inside the repository."),
-    "cluster": _cluster_option(
-        "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]",
-        "; diff, plan and explain look for a published snapshot after those",
+    "path": click.option(
+        "--path",
+        metavar="SUBDIR",
+        help="Folder inside the repository, such as clusters/production. Default: all of it.",
     ),
+    "cluster": _cluster_option(_READ_CLUSTERS),
+    "planned_cluster": _cluster_option(_READ_CLUSTERS, ", else the snapshot that the daemon published"),
     "written_cluster": _cluster_option("kubeconfig[:CONTEXT], in-cluster or embedded[:SNAPSHOT]"),
     "real_cluster": _cluster_option("kubeconfig[:CONTEXT] or in-cluster"),
     "catalog": click.option(
-        "--catalog", metavar="CATALOG", help="Instance types and prices: FILE, karpenter-metrics:URL or observed."
+        "--catalog",
+        metavar="CATALOG",
+        help="Instance types and prices: FILE, karpenter-metrics:URL or observed (those of existing nodes, without prices). "
+        "Default: those of the snapshot or the embedded cluster, else observed.",
     ),
     "dialect": click.option(
         "--dialect",
         type=click.Choice(list(map(str, Dialect))),
-        help="Whose rules apply where Karpenter and Cluster Autoscaler disagree.",
+        help="Whose rules apply where Karpenter and Cluster Autoscaler disagree. Default: karpenter.",
     ),
-    "now": click.option("--now", type=Moment(), help="Use this as the current time."),
-    "config": click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting."),
-    "timings": click.option("--timings", metavar="FILE", help="Write how long each stage took, as JSON."),
+    "now": click.option("--now", type=Moment(), help="Use this as the current time, such as 2026-12-24T18:00:00Z."),
+    "config": click.option(
+        "--config", metavar="FILE", help="Settings file, like config/headroom.yaml, which lists every setting."
+    ),
+    "timings": click.option("--timings", metavar="FILE", help="Write the seconds that each stage took, as JSON."),
     "include_pending": click.option(
         "--include-pending", is_flag=True, help="Also plan nodes for the cluster's own pending pods."
     ),
     "placement_mode": click.option(
         "--placement-mode",
         type=click.Choice(CHOICES["placement.mode"]),
-        help="How new nodes are chosen; optimal takes longer and costs less.",
+        help="How new nodes are chosen; optimal takes longer and costs less. Default: fast.",
     ),
     "check_placement": click.option(
         "--check-placement",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reconciler.wiring.inputs import ReportedCluster
 
 
-_OF_A_PLAN = ("repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement")  # fmt: skip
+_OF_A_PLAN = ("repo", "revision", "path", "planned_cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement")  # fmt: skip
 """The options of commands that plan and write nothing."""
 
 

@@ -17,7 +17,7 @@ _LARGEST_PORT = 65_535
 
 @click.command("status")
 @click.option("--address", metavar="HOST:PORT", help="Where the daemon listens. Default: the setting `listen`.")
-@click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting.")
+@options("config")
 @output_option("text", "json")
 def status_command(*, address: str | None, config: str | None, output: str) -> int:
     """Ask the running daemon: how full each buffer is, requests, nodes, cost, findings, what waits, and its last pass.

@@ -44,18 +44,15 @@ def kubeconfig_access(context: str | None = None, path: str | None = None) -> Ac
     Raises `Invalid`, and `Transient` where an identity provider that it names does not answer.
     """
     kubernetes = _kubernetes()
-    configuration, location = _configuration(kubernetes), _location(path)
+    configuration, location = _configuration(kubernetes), kubeconfig_location(path)
     try:
         kubernetes.config.load_kube_config(
             location, context=context, client_configuration=configuration, persist_config=False
         )
     except _network_errors() as error:
         raise Transient(lost(f"the identity provider in the kubeconfig {location}", error)) from error
-    except Exception as error:
-        raise Invalid(  # the package raises whatever it meets: of a file, of a plugin, or a provider's refusal
-            f"the kubeconfig {location} cannot be used: {error}",
-            hint="check it with `kubectl config view`, or name another with KUBECONFIG",
-        ) from error
+    except Exception as error:  # the package raises whatever it meets: of a file, of a plugin, or a provider's refusal
+        raise _unusable(location, error) from error
     return _access(configuration)
 
 
@@ -71,17 +68,27 @@ def in_cluster_access() -> Access:
 
 
 def current_context(path: str | None = None) -> str | None:
-    """The name of the kubeconfig's current context; None if there is none."""
-    config = _kubernetes().config
+    """The name of the kubeconfig's current context; None if there is none. Raises `Invalid` for a file that is not YAML."""
+    config, location = _kubernetes().config, kubeconfig_location(path)
     try:
-        _, context = config.list_kube_config_contexts(_location(path))
+        _, context = config.list_kube_config_contexts(location)
     except (config.ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError):
         return None
+    except Exception as error:  # as above: YAML that is none, say
+        raise _unusable(location, error) from error
     return str(context["name"]) if context else None
 
 
-def _location(path: str | None) -> str:
+def kubeconfig_location(path: str | None = None) -> str:
+    """Where the kubeconfig is, or would be."""
     return path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+
+
+def _unusable(location: str, error: Exception) -> Invalid:
+    return Invalid(
+        f"the kubeconfig {location} cannot be used: {' '.join(str(error).split())}",
+        hint="check it with `kubectl config view`, or name another with KUBECONFIG",
+    )
 
 
 def _kubernetes() -> Any:

@@ -47,9 +47,8 @@ def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
 
         return ObservedCatalog() if choice else ClusterCatalog(cluster.name)
     if kind == "karpenter-metrics":
-        raise Misused(
-            "--catalog karpenter-metrics needs the address of Karpenter's metrics", hint="karpenter-metrics:URL"
-        )
+        example = f"{kind}:http://karpenter.kube-system:8080/metrics"
+        raise Misused(f"--catalog {choice} names no address", hint=f"write {example}")
     from reconciler.catalog.file import FileCatalog
 
     return FileCatalog(choice)
@@ -189,12 +188,12 @@ def _path_in_repository(settings: Settings) -> str | None:
 def _what_is_there() -> str:
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return "in-cluster"
-    from reconciler.cluster.access import current_context
+    from reconciler.cluster.access import current_context, kubeconfig_location
 
     if current_context() is not None:
         return "kubeconfig"
     raise NoClusterHere(
-        "there is no cluster here: not inside one, and no kubeconfig with a current context",
+        f"there is no cluster here: not inside one, and no current context in the kubeconfig {kubeconfig_location()}",
         hint="name one with --cluster, such as kubeconfig:CONTEXT; --help says what else this command takes",
     )
 

@@ -51,6 +51,7 @@ ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _LIST = ".json"
 _LISTS = (_LIST, ".yaml", ".yml")
 """Suffixes of files that may be meant as lists of objects. Notes and pictures next to them are fine."""
+_MAKE_ONE = "make one with `headroom snapshot -o PATH`"
 _MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
 
 
@@ -178,8 +179,9 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
         raise Invalid(f"{path}: cannot be read ({error.strerror or error})") from error
     except (tarfile.TarError, EOFError) as error:
         # tarfile lists every compression that it tried, one a line
-        raise Invalid(f"{path}: is no .tar.gz archive ({str(error).splitlines()[0].rstrip(':')})") from error
-    raise Misused(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
+        why = str(error).splitlines()[0].rstrip(":")
+        raise Invalid(f"{path}: is no .tar.gz archive ({why})", hint=_MAKE_ONE) from error
+    raise Misused(f"{path}: there is no such snapshot", hint=_MAKE_ONE)
 
 
 def _may_be_list(name: str) -> bool:

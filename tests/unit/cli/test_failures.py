@@ -35,6 +35,11 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("schema", "plan.v9"), 2, "plan.v9"),
     (("crd", "NodePool"), 2, "'provisioningrequest'"),
     (("diff", "main"), 2, "'main' is not BASE..HEAD"),
+    *(((command, "before"), 2, "(before). A folder is named with --path.")
+      for command in ("plan", "apply", "run", "budgets")),
+    (("snapshot", "-o", "x", "y"), 2, "extra argument (y)"),
+    (("plan", *EMBEDDED, "--catalog", "http://x/y"), 2, "catalog http://x/y cannot be read"),
+    (("plan", "--cluster", "snapshot:before", "--catalog", "karpenter-metrics"), 2, "write karpenter-metrics:http://karpenter.kube-system:8080/metrics"),
     # A cluster that is none, cannot be written, or is not there.
     (("plan", "--cluster", "moon"), 2, "moon"),
     (("plan", "--detailed-exitcode", "--cluster", "moon"), 1, "moon"),
@@ -44,7 +49,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("explain", "x", "--cluster", "snapshot:nowhere"), 2, "nowhere"),
     (("run", "--cluster", "snapshot:x"), 2, "A snapshot is read-only"),
     (("apply", "--yes", "--cluster", "snapshot:nowhere"), 2, "snapshot:nowhere is read-only"),
-    (("plan",), 2, f"{NO_CLUSTER}: not inside one, and no kubeconfig with a current context name one with --cluster"),
+    (("plan",), 2, f"{NO_CLUSTER}: not inside one, and no current context in the kubeconfig /"),
     (("plan", "--detailed-exitcode"), 1, NO_CLUSTER),
     (("diff", "before", "after"), 2, NO_CLUSTER),
     (("apply",), 1, NO_CLUSTER),
@@ -113,6 +118,15 @@ contexts: [{name: dead, context: {cluster: dead, user: dead}}]
 clusters: [{name: dead, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: dead, user: {token: secret}}]
 """
+
+
+def test_a_kubeconfig_that_is_not_yaml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text("clusters: [")
+    said = headroom_at(tmp_path, "crd").stderr + headroom_at(tmp_path, "explain", "web").stderr
+    assert (
+        said.count(f"the kubeconfig {tmp_path / 'kubeconfig'} cannot be used: while parsing a flow node expected") == 2
+    )
+    assert "defect" not in said
 
 
 @pytest.mark.parametrize("words", [("plan",), ("diff", "before", "after")])
