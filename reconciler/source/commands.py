@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -88,6 +89,7 @@ NETWORK = "https:http:ssh:file"
 """Allowed transports. `ext` is not among them, since it runs programs."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
+_LATEST = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
 _LONGEST_MESSAGE = 300
 _MOST_MESSAGES = 1000
 """Commits whose messages are read after one poll."""
@@ -223,9 +225,10 @@ def allows_removals(commands: Commands, commit: str, *, since: str | None) -> bo
 
 
 def time_of(commands: Commands, commit: str) -> int:
-    """The committer's time in seconds since 1970. `git show` would also compare the tree with that of its parent, which a malicious
-    tree can make endless."""
-    return int(commands.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])
+    """The committer's time in seconds since 1970, which anybody may write; at most one that a `datetime` holds in every time zone. `git show`
+    would also compare the tree with that of its parent, which a malicious tree can make endless."""
+    written = int(commands.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])
+    return min(written, _LATEST)
 
 
 def load_git() -> ModuleType:

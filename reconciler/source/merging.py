@@ -136,7 +136,9 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
     )
     base, head = (each.commit for each in heads)
     copy.verify(base, head)
-    return copy.sides(base, head, revisions, scope)
+    sides = copy.sides(base, head, revisions, scope)
+    remote.tidy()
+    return sides
 
 
 class _EitherSide:

@@ -230,9 +230,10 @@ class Remote:
             raise stalled(error, self._address.shown, "push to") from error
 
     def tidy(self) -> None:
-        """Repacks the copy once fetches have left many packs, and drops objects that no reference needs."""
+        """Repacks the copy once fetches have left many packs, and drops objects that no reference needs. Where that fails, it is tried again
+        after the next fetch: what was fetched can be read all the same."""
         if len(list(self._folder.glob("objects/pack/*.pack"))) > _MOST_PACKS:
-            self.local().run("gc", "--quiet", "--prune=now")
+            self.local().succeeds("gc", "--quiet", "--prune=now")
 
     def discard(self) -> None:
         """Deletes the copy. The next fetch makes another."""
@@ -244,7 +245,7 @@ class Remote:
         The caller holds the lock of the state folder, so no other process can own those locks.
         """
         if folder.is_dir():
-            for lock in (*folder.glob("*.lock"), *folder.glob("refs/**/*.lock")):
+            for lock in (*folder.glob("*.lock"), *folder.glob("refs/**/*.lock"), *folder.glob("gc.pid")):
                 lock.unlink()
             return
         fresh = folder.with_suffix(".new")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import socket
 import threading
-from datetime import timedelta
+from datetime import timedelta, timezone
 from pathlib import Path
 from unittest.mock import patch
 
@@ -55,6 +56,21 @@ def test_a_revision_of_a_working_tree_does_not_see_its_files(repository: GitRepo
     assert tree.revision == f"main@sha1:{commit}"
     assert tree.files == {"clusters/a/own.yaml": b"own", "pool.yaml": b"one"}
     assert source.read().files is tree.files
+
+
+@pytest.mark.parametrize("year", [1969, 10_000, 300_000_000])
+def test_a_commit_of_a_year_that_no_calendar_has_is_read(
+    repository: GitRepository, clock: ManualClock, year: int
+) -> None:
+    seconds = max(0, year - 1970) * 31_556_952
+    repository.git(
+        "commit", "--quiet", "--allow-empty", "--message=x", environment={"GIT_COMMITTER_DATE": f"@{seconds} +0000"}
+    )
+    repository.git("push", "--quiet", repository.url, "main")
+    for place, revision in ((str(repository.work), "main"), (repository.url, None)):
+        committed = tree_at(place, revision, clock=clock).committed
+        assert committed is not None
+        assert committed.astimezone(timezone(timedelta(hours=14))).year == min(max(year, 1970), 9999)
 
 
 def test_a_revision_is_followed_when_it_moves_and_kept_when_it_goes(
@@ -196,14 +212,31 @@ def test_a_state_folder_that_another_process_does_not_let_go_of(
 
 
 def test_locks_of_a_git_that_was_killed_are_cleared_away(
-    repository: GitRepository, tmp_path: Path, clock: ManualClock
+    repository: GitRepository, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state"))
     source.read()
     (copy,) = tmp_path.glob("state/*/repository.git")
     for lock in ("shallow.lock", "packed-refs.lock", "config.lock", "refs/headroom/candidate.lock"):
         (copy / lock).touch()
+    (copy / "gc.pid").write_text(f"{os.getpid()} {socket.gethostname()}")  # the number is another process's by now
+    monkeypatch.setattr("reconciler.source.remote._MOST_PACKS", 1)
     repository.push({"pool.yaml": "two"})
+    tree = source.read()
+    assert (tree.files["pool.yaml"], tree.stalled) == (b"two", None)
+    assert len(list(copy.glob("objects/pack/*.pack"))) == 1
+
+
+def test_a_copy_that_cannot_be_tidied_is_read_all_the_same(
+    repository: GitRepository, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.source.remote._MOST_PACKS", 0)
+    source = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state"))
+    source.read()
+    for copy in tmp_path.glob("state/*/repository.git"):
+        repository.git("config", "gc.reflogExpire", "no date", at=copy)
+    repository.push({"pool.yaml": "two"})
+    clock.advance(60)
     tree = source.read()
     assert (tree.files["pool.yaml"], tree.stalled) == (b"two", None)
 

@@ -10,9 +10,10 @@ import pytest
 
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Failure, Invalid, Stalled
+from reconciler.ports import PullRequest
 from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
-from reconciler.source.merging import Revisions, Sides, sides_of
+from reconciler.source.merging import PullRequestTrees, Revisions, Sides, sides_of
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
@@ -126,6 +127,21 @@ def test_nothing_stays_behind(repository: GitRepository, tmp_path: Path, monkeyp
 
 
 # Git trees made to take all time or memory: each is a stall with a reason, and what is outside the path costs nothing.
+
+
+def test_the_copy_that_pull_requests_are_merged_in_stays_small(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.source.remote._MOST_PACKS", 4)
+    trees = PullRequestTrees(repository.url, Scope(), GitOptions(state=tmp_path / "state"))
+    for number in range(6):
+        repository.git("checkout", "--quiet", "-B", "theirs", "main")
+        repository.commit({"pool.yaml": f"{number}"})
+        ref = f"refs/pull/{number}/head"
+        repository.git("push", "--quiet", repository.url, f"theirs:{ref}")
+        sides = trees.sides(PullRequest(number, "", "", "theirs", ref, "main"))
+        assert sides.head.files["pool.yaml"] == f"{number}".encode()
+        assert len(list(tmp_path.glob("state/**/*.pack"))) <= 6
 
 
 def made(repository: GitRepository, kind: str, entries: list[tuple[str, str, str]]) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -145,7 +147,8 @@ def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
 
 
 def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:
-    """Writes a folder, or an archive if the path ends in .tar.gz. Equal files give equal bytes. Raises `Invalid`."""
+    """Writes a folder, or an archive if the path ends in .tar.gz. Equal files give equal bytes. What an earlier snapshot had in the folder
+    is replaced. Raises `Invalid`."""
     target = Path(path)
     try:
         if target.name.endswith(ARCHIVE_SUFFIXES):
@@ -153,6 +156,8 @@ def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:
             target.write_bytes(_archive(files))
             return
         target.mkdir(parents=True, exist_ok=True)
+        for name in {*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE} - files.keys():
+            (target / name).unlink(missing_ok=True)
         for name, data in sorted(files.items()):
             (target / name).write_bytes(data)
     except OSError as error:
@@ -177,7 +182,7 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
             return _unpacked(path)
     except OSError as error:
         raise Invalid(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
         # tarfile lists every compression that it tried, one a line
         why = str(error).splitlines()[0].rstrip(":")
         raise Invalid(f"{path}: is no .tar.gz archive ({why})", hint=_MAKE_ONE) from error

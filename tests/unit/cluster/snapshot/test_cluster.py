@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import re
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -298,6 +301,13 @@ def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, message: s
     assert message in refused.value.message
 
 
+def test_a_snapshot_over_an_earlier_one_has_nothing_of_that(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("the user's own")
+    capture(read, tmp_path, (builders.instance_type(),))
+    capture(lambda _resource: (), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+
+
 def test_a_path_without_a_snapshot_says_how_to_make_one(tmp_path: Path) -> None:
     (tmp_path / "above" / "snapshot").mkdir(parents=True)
     said = {"nowhere": "there is no such snapshot", "above": "no file of a snapshot is in this folder"}
@@ -311,6 +321,22 @@ def test_a_file_that_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "shot.tar.gz").write_text("text")
     with pytest.raises(Invalid, match=r"is no \.tar\.gz archive"):
         snapshot_at(str(tmp_path / "shot.tar.gz")).view()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_an_archive_with_a_damaged_part(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    capture(read, tmp_path / "shot.tar.gz")
+    packed = pack(gzip.decompress((tmp_path / "shot.tar.gz").read_bytes()))
+    refused = 0
+    for at in range(40, len(packed) - 1, 11):
+        damaged = bytearray(packed)
+        damaged[at : at + 2] = bytes(255 - each for each in packed[at : at + 2])
+        (tmp_path / "shot.tar.gz").write_bytes(damaged)
+        try:
+            snapshot_at(str(tmp_path / "shot.tar.gz")).view()
+        except Invalid:
+            refused += 1
+    assert refused, "no other failure; a few damages go unnoticed, such as one of the padding"
 
 
 def test_every_write_is_refused(tmp_path: Path) -> None:
