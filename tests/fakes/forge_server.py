@@ -188,7 +188,8 @@ class _Handler(BaseHTTPRequestHandler):
             headers = {}
             if page * forge.page < len(document):
                 following = "&".join(f"{name}={value}" for name, value in {**query, "page": str(page + 1)}.items())
-                address = f"http://127.0.0.1:{self.server.server_port}{parts.path}?{following}"
+                # Its public address, which is often not the one it is asked at.
+                address = f"https://public.example{parts.path}?{following}"
                 headers["Link"] = f'<{address}>; rel="next", <{address}>; rel="last"'
             return self._send(status, chosen, headers)
         return self._send(status, document, {})

@@ -237,10 +237,3 @@ def test_what_the_forge_says_is_told_without_the_token(
         running.forge.open_pull_requests()
     assert TOKEN not in f"{told.value.message} {told.value.hint} {told.value!r}"
     assert "\n" not in told.value.message
-
-
-def test_the_next_page_is_only_asked_for_at_the_same_place(running: Running) -> None:
-    link = {"Link": '<https://elsewhere.example/api?page=2>; rel="next"'}
-    running.server.faults = [Fault(200, link, [])]
-    assert running.forge.open_pull_requests() == ()
-    assert len(running.server.asked) == 1
