@@ -24,7 +24,7 @@ from typing import Any
 
 from reconciler.manifests.repository.declared import every_object
 from reconciler.model import codes
-from reconciler.model.changes import Plan
+from reconciler.model.changes import Apply, Outcome, Plan, WriteResult
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.errors import Failure, message_of
 from reconciler.model.findings import Finding
@@ -89,6 +89,7 @@ class Cycle:
         self._set_aside = SetAside(progress)
         self._suspended = rules.suspend
         self._edges = UpcomingEdges()
+        self._refusals: dict[str, str] = {}
 
     def plan(
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
@@ -122,6 +123,7 @@ class Cycle:
         plan = done.state.plan
         if not done.state.suspended and (agreed is None or plan is None or plan.changes_the_same(agreed)):
             done = self._remembered(done.after((self._apply,), self._progress))
+            self._refusals = _refusals(() if done.state.change_set is None else done.state.change_set.results)
         return result_of(done.state, done.timings, done.failure)
 
     def next_edge(self, after: datetime) -> Edge | None:
@@ -140,7 +142,8 @@ class Cycle:
 
     def _begun(self, tree: SourceTree | None, **asked: Any) -> PassProgress:
         """A pass that has read the repository, unless it is made of this tree, and the cluster. asked: fields of its state."""
-        state = PassState(self._clock.now(), suspended=self._suspended, tree=tree or SourceTree(None), **asked)
+        made_of, refusals = tree or SourceTree(None), self._refusals
+        state = PassState(self._clock.now(), suspended=self._suspended, tree=made_of, refusals=refusals, **asked)
         return PassProgress(state).after(
             (self._cluster,) if tree is not None else (self._source, self._cluster), self._progress
         )
@@ -151,6 +154,12 @@ class Cycle:
             raise done.fault
         self._edges.remember(done.state)
         return done
+
+
+def _refusals(results: Iterable[WriteResult]) -> dict[str, str]:
+    """By name, the NodeClaims that the server refuses to make, with the reason."""
+    refused = (item for item in results if item.outcome is Outcome.REFUSED and isinstance(item.write, Apply))
+    return {item.write.ref.name: item.message for item in refused if item.write.ref.kind == "NodeClaim"}
 
 
 TRIED_AGAIN_AFTER = timedelta(minutes=10)

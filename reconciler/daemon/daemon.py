@@ -327,11 +327,10 @@ class Daemon:
             result = PassResult(failure=as_failure(error, self._log))
         if self._ended.is_set():
             return result
-        failure = failure_of(result)
-        if failure is not None:
-            tell(failure, "pass failed", self._log, trigger=trigger.value)
+        if result.failure is not None:
+            tell(result.failure, "pass failed", self._log, trigger=trigger.value)
         with self._turn:
-            self._agenda.ended(self._clock.now(), failure, only_writes=result.failure is None)
+            self._agenda.ended(self._clock.now(), failure_of(result), only_writes=result.failure is None)
             self._watchdog.rest()
             self._requests.pass_ended(asked)
             if result.failure is None and result.plan is not None:

@@ -69,6 +69,8 @@ class Facts:
     """What else to say of the placement."""
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     """NodeClaims on their way, and those that failed."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """By name, the NodeClaims that the last pass could not make, with the reason."""
     departures: tuple[Departure, ...] = ()
     """Nodes that chunks leave for cheaper room, and those where that failed lately."""
     leaving: frozenset[str] = frozenset()

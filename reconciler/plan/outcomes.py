@@ -41,8 +41,8 @@ _FIRST = 100
 
 @dataclass(slots=True)
 class _Tally:
-    """on_its_way: those of `existing` whose node is not ready to take pods yet. unlaunched: the first of these NodeClaims that Karpenter
-    could not launch so far. unplaced_reasons: by reason and words. cut: why
+    """on_its_way: those of `existing` whose node is not ready to take pods yet. unlaunched: in words, the first of its NodeClaims
+    that could not be made or launched so far. unplaced_reasons: by reason and words. cut: why
     a node that chunks were placed on is not made."""
 
     existing: int = 0
@@ -93,8 +93,9 @@ class Tallies:
         serving: frozenset[str] = frozenset(),
         later: Iterable[PlannedNode] = (),
         retry: str = "",
+        refusals: Mapping[str, str] | None = None,
     ) -> None:
-        """later: nodes of the next waves."""
+        """later: nodes of the next waves. refusals: as in `Facts`."""
         self._retry = retry
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing((item for item in bins if item.name in leaving), serving)
@@ -107,10 +108,18 @@ class Tallies:
                 tally.on_its_way += holding.count if is_on_its_way else 0
                 tally.not_ready += holding.count if is_not_ready else 0
                 if item.node_claim is not None and item.node_claim.launch_failure:
-                    tally.unlaunched = tally.unlaunched or item.node_claim.name
+                    claim = item.node_claim.name
+                    words = f"Karpenter could not launch NodeClaim {claim}: its condition Launched says why"
+                    tally.unlaunched = tally.unlaunched or words
+        created = tuple(created)
         for planned in (*(creation.planned for creation in created), *later):
             for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
+        for creation in created:
+            why = (refusals or {}).get(creation.name, "")
+            for holding in creation.planned.holdings if why else ():
+                tally = self._of(holding.demand)
+                tally.unlaunched = tally.unlaunched or f"NodeClaim {creation.name} could not be made: {why}"
         cuts = tuple(cuts)
         refused = frozenset(ref for cut in cuts for ref in cut.refused)
         for rest in unplaced:

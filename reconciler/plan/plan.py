@@ -88,6 +88,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         serving=frozenset(item.name for item in bins if is_serving(item, facts.departures)),
         later=capped.later,
         retry=retry_words(facts.launches, now),
+        refusals=facts.refusals,
     )
     requests = request_plan(facts, rules.requests, bins, tallies, created, prices.of)
     created = made_by_others(requests.created, facts.demands)

@@ -101,12 +101,7 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
     ]
     if missing:
         message = f"of {chunks}, {', '.join(missing)}"
-        launch = (
-            f"Karpenter could not launch NodeClaim {where.unlaunched}: its condition Launched says why"
-            if where.unlaunched
-            else ""
-        )
-        message = "; ".join(filter(None, (message, launch, where.cut, where.stopped)))
+        message = "; ".join(filter(None, (message, where.unlaunched, where.cut, where.stopped)))
         return _condition(ConditionStatus.FALSE, _SHORT, message)
     return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", words)
 

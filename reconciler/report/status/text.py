@@ -62,11 +62,8 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
         lines.append(f"  it planned  {document['summary']}")
     applied = [row for row in document["writes"] if row["outcome"] == Outcome.APPLIED]
     lines += [f"  applied     {counted(len(applied), 'write')}"] if applied else []
-    lines += [
-        f"  {row['outcome']:11} {row['object']}: {row['message']}"
-        for row in document["writes"]
-        if row["outcome"] != Outcome.APPLIED
-    ]
+    others = [row for row in document["writes"] if row["outcome"] != Outcome.APPLIED]
+    lines += dict.fromkeys(f"  {row['outcome']:11} {row['object']}: {row['message']}" for row in others)
     if document["handledRequest"]:
         lines.append(f"  requested   {document['handledRequest']}: a pass was made for it")
     lines += _schedule_lines(document)

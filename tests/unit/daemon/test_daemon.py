@@ -101,11 +101,13 @@ def test_what_may_succeed_later_is_tried_again_by_itself(first: PassResult | Exc
         assert [running.passes.next(), running.passes.next()] == [Trigger.START, Trigger.RETRY]
 
 
-def test_writes_that_were_refused_are_not_tried_again_by_themselves() -> None:
-    with Running(Passes(PassResult(change_set=wrote(Outcome.REFUSED)))) as running:
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.FAILED])
+def test_writes_that_were_not_made_delay_no_change(outcome: Outcome) -> None:
+    pacing = Pacing(quiet=timedelta(0), retry_first=timedelta(hours=1))
+    with Running(Passes(PassResult(change_set=wrote(outcome))), pacing=pacing) as running:
         running.passes.next()
         running.daemon.changed()
-        assert running.passes.next() is Trigger.CHANGE
+        assert running.passes.next() in {Trigger.CHANGE, Trigger.RETRY}
 
 
 @pytest.mark.parametrize("failure", [Invalid("broken"), Stalled("gone", reason="Gone")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.buffers import Fulfilment
-from reconciler.model.changes import DemandOutcome, Outcome, Plan
+from reconciler.model.changes import ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Transient
@@ -63,6 +63,13 @@ def test_a_pass_whose_writes_are_refused_is_not_well() -> None:
     report = PassReport("production", NOW, NOW, passes=3, plan=full_plan(), change_set=wrote(Outcome.REFUSED))
     told = shown(report)
     assert " is not healthy: 1 write did not succeed; 1 document has errors." in daemon_status_text(told)
+
+
+def test_an_object_and_its_status_that_fail_for_the_same_reason_are_one_row() -> None:
+    failed = wrote(Outcome.FAILED)
+    twice = ChangeSet((*failed.results, *failed.results))
+    told = shown(PassReport("production", NOW, NOW, passes=3, plan=full_plan(), change_set=twice))
+    assert daemon_status_text(told).count(str(failed.results[0].write.ref)) == 1
 
 
 def test_two_errors_of_one_document_are_one_document() -> None:

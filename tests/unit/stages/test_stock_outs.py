@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.model.changes import Outcome, Write, WriteResult
 from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster, Pass
 
@@ -35,6 +36,34 @@ def sell(kept: KeptCluster, *, available: bool) -> None:
 
 def creations_of(passes: list[Pass]) -> list[str]:
     return [creation.name for made in passes for creation in made.plan.node_claims.create]
+
+
+def test_a_node_that_the_api_server_refuses_is_named_to_its_buffer_until_it_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was one on its way among others, for as long as an admission policy forbade it."""
+    kept = KeptCluster(instance_types=(SMALL,))
+    for document in (node_pool(), workload(replicas=0, cpu="1500m"), buffer(replicas=1)):
+        kept.cluster.apply(document)
+    allowed = kept.cluster.write
+
+    def write(write: Write, *, dry_run: bool = False) -> WriteResult:
+        if write.ref.kind == "NodeClaim":
+            return WriteResult(write, Outcome.REFUSED, "no claims by hand")
+        return allowed(write, dry_run=dry_run)
+
+    def told() -> str:
+        (outcome,) = kept.cycle.run("test").required_plan.demands
+        return next(item.message for item in outcome.conditions if item.type == "Provisioning")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept.cluster, "write", write)
+        told()
+        words = told()
+    assert words.startswith("of 1 chunk, 1 on nodes that are on their way; NodeClaim general-headroom-")
+    assert words.endswith(" could not be made: no claims by hand")
+    told()
+    assert told() == "of 1 chunk, 1 on nodes that are on their way"
 
 
 # What ran out is stayed away from, another offering is taken if one will do, and all who look are told so.
