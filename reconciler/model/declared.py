@@ -143,6 +143,8 @@ class Declared:
     """Files with an error of any kind. What such a file does not declare any more may be missing by mistake."""
     broken: frozenset[ObjectRef] = frozenset()
     """Objects whose document is invalid."""
+    named_in_broken: Mapping[str, str] = field(default_factory=dict)
+    """Names that such files mention, each with a file. An object of that name may have moved there."""
     kept: frozenset[ObjectRef] = frozenset()
     """Objects of which an earlier version is in force, since their present document has errors."""
     doubtful: tuple[Doubtful, ...] = ()

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange
+from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION, Node, NodeClaim
 from reconciler.model.placement import read_holdings
@@ -312,7 +313,7 @@ def collect(facts: Facts, requests: RequestPlan, rules: RequestRules, applyset_i
         if ended is None or facts.cluster_now < ended + rules.kept_for or demand.ref not in members:
             continue
         live = facts.view.objects.get(demand.ref)
-        if live is not None and reason_to_keep(live, frozenset(), applyset_id) is None:
+        if live is not None and reason_to_keep(live, Declared(), applyset_id) is None:
             reason = f"it ended {format_duration(rules.kept_for)} ago"
             due.append(ObjectChange(demand.ref, Action.DELETE, reason=reason))
     return tuple(due)

@@ -36,11 +36,10 @@ _ESCAPED_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """documents: mappings only, with Lists unpacked, by file and line. broken_files: those unreadable in whole or in part."""
+    """documents: mappings only, with Lists unpacked, by file and line."""
 
     documents: tuple[Document, ...]
     findings: tuple[Finding, ...]
-    broken_files: frozenset[str]
 
 
 def load(
@@ -53,7 +52,6 @@ def load(
     read = items_of or load_file
     documents: list[Document] = []
     findings: list[Finding] = []
-    broken: set[str] = set()
     surplus = 0
     for path in sorted(files):
         if not path.endswith(MANIFEST_SUFFIXES):
@@ -61,22 +59,18 @@ def load(
         for item in read(path, files[path]):
             if isinstance(item, Finding):
                 findings.append(item)
-                if item.severity == codes.YAML_SYNTAX.severity:
-                    broken.add(path)
                 continue
             surplus += item.surplus
             if item.surplus and surplus > MOST_SURPLUS:
                 message = f"the aliases of all files together add more than {MOST_SURPLUS // 2**20} MiB, so this document is not read"
                 hint = "write the values out, or use fewer aliases"
                 findings.append(codes.TOO_MANY_ALIASES.finding(message, item.position, hint=hint))
-                broken.add(path)
             elif len(documents) < MOST_DOCUMENTS:
                 documents.append(item)
             else:
                 findings.append(_too_many(item.position, MOST_DOCUMENTS, "all files together have"))
-                broken.add(path)
                 break
-    return Loaded(tuple(documents), tuple(findings), frozenset(broken))
+    return Loaded(tuple(documents), tuple(findings))
 
 
 def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:

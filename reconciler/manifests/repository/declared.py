@@ -5,6 +5,7 @@ From pass to pass, only what depends on a single file's path and content is kept
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,8 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition, abridged
 from reconciler.model.remembered import PassCache
 from reconciler.model.view import ClusterView, LiveObject
+
+_NAME = re.compile(rb"""\bname["']?\s*:\s*["']?([a-z0-9.-]+)""")
 
 
 class KnownFiles:
@@ -53,14 +56,15 @@ def _items(path: str, content: bytes) -> tuple[Document | Finding, ...]:
 def with_last_good(current: Declared, previous: Declared | None) -> Declared:
     """What is in force: the current documents, and the last good version of those that cannot be read any more.
 
-    A document cannot be read if it is broken, or if it is missing from a file that is broken in part. The findings are the current
-    ones.
+    A document cannot be read if it is broken, if it is missing from a file with an error, or if such a file mentions its name: it may
+    have moved there. The findings are the current ones.
     """
     if previous is None or not (current.broken or current.broken_files):
         return current
 
     def is_kept(ref: ObjectRef, position: SourcePosition | None) -> bool:
-        return ref in current.broken or (position is not None and position.file in current.broken_files)
+        missing = position is not None and position.file in current.broken_files
+        return missing or ref in current.broken or ref.name in current.named_in_broken
 
     slots: dict[str, Any] = {}
     older: set[ObjectRef] = set()
@@ -128,10 +132,13 @@ def read(
     findings += _ignored(documents)
     for document in documents:
         findings += (*document.findings, *(document.doubtful.doubts if document.doubtful else ()))
+    broken_files = files_with_errors(findings)
+    mentions = [(name, path) for path in sorted(broken_files & files.keys()) for name in _NAME.findall(files[path])]
     return Declared(
         **_slots(sound),
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
-        broken_files=files_with_errors(findings),
+        broken_files=broken_files,
+        named_in_broken={name.decode(): path for name, path in mentions},
         broken=frozenset(broken),
         doubtful=tuple(doubtful),
         documents=len(loaded.documents),

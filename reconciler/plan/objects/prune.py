@@ -80,7 +80,7 @@ def prune(
     due: list[ObjectChange] = []
     for ref in gone:
         item = view.objects[ref]
-        kept = reason_to_keep(item, declared.broken_files, applyset_id)
+        kept = reason_to_keep(item, declared, applyset_id)
         if kept is None and _takes_nodes_with_it(item):
             findings.append(_kept_pool(ref))
         elif kept is None:
@@ -282,9 +282,7 @@ def _asleep(
     return tuple(
         ObjectChange(ref, Action.DELETE, reason=why)
         for ref, why in sorted(declared.dormant.items())
-        if ref in members
-        and ref in view.objects
-        and reason_to_keep(view.objects[ref], frozenset(), applyset_id) is None
+        if ref in members and ref in view.objects and reason_to_keep(view.objects[ref], Declared(), applyset_id) is None
     )
 
 
@@ -301,11 +299,13 @@ def _order(ref: ObjectRef) -> tuple[int, ObjectRef]:
     return (_DELETE_AFTER.get(ref.kind, 0), ref)
 
 
-def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: str) -> str | None:
+def reason_to_keep(live: LiveObject, declared: Declared, applyset_id: str) -> str | None:
     """Why it stays. None: it may go; "": it is not headroom's, so it stays and no message says so."""
     annotations = annotations_of(live.body)
-    if annotations.get(SOURCE_ANNOTATION) in broken_files:
-        return f"{annotations[SOURCE_ANNOTATION]} has errors, so it may be missing there by mistake"
+    source = annotations.get(SOURCE_ANNOTATION)
+    broken = source if source in declared.broken_files else declared.named_in_broken.get(live.ref.name)
+    if broken is not None:
+        return f"{broken} has errors, so it may be missing there by mistake"
     if annotations.get(PRUNE_ANNOTATION) == "disabled" or annotations.get(SUSPEND_ANNOTATION) == "true":
         is_suspended = annotations.get(SUSPEND_ANNOTATION) == "true"
         return "it is suspended" if is_suspended else f"{PRUNE_ANNOTATION}: disabled"

@@ -108,6 +108,14 @@ def test_a_mistake_in_the_identity_takes_nothing_out_of_force(old: str, new: str
     assert after.broken_files == {"a.yaml"}
 
 
+@pytest.mark.parametrize("broken", [buffer("x", "many"), buffer("x").replace("Buffer", "Bufer"), "kind: [\nname: 'x'"])
+def test_what_moves_to_a_file_with_an_error_stays_in_force(broken: str) -> None:
+    before = repository(a=buffer("x", 1) + buffer("xx", 1))
+    after = with_last_good(repository(b=broken), before)
+    assert names(after) == ["x"]
+    assert after.named_in_broken["x"] == "b.yaml"
+
+
 def test_what_is_gone_from_sound_files_is_gone() -> None:
     before = repository(a=buffer("x"), b=buffer("xx"))
     after = repository(b=buffer("xx"))

@@ -136,7 +136,6 @@ def test_documents_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "MOST_DOCUMENTS", 3)
     loaded = load({"a.yaml": b"a: 1\n---\nb: 2\n", "b.yaml": b"a: 1\n---\nb: 2\n"})
     assert len(loaded.documents) == 3
-    assert loaded.broken_files == {"b.yaml"}
 
 
 def test_json_files_have_positions_too() -> None:
@@ -161,11 +160,11 @@ def test_the_items_of_a_list_are_documents_of_their_own() -> None:
     assert finding.code == codes.WRONG_TYPE.name
 
 
-def test_only_manifests_are_read_and_broken_files_are_named() -> None:
+def test_only_manifests_are_read_and_what_is_broken_is_told() -> None:
     files = {"b.yml": b"kind: B\n", "a.yaml": b"kind: A\n---\n[", "c.yaml.j2": b"{{", "d.txt": b"[", "e.json": b"{}"}
     loaded = load(files)
     assert [document.file for document in loaded.documents] == ["a.yaml", "b.yml", "e.json"]
-    assert loaded.broken_files == {"a.yaml"}
+    assert [finding.position.file for finding in loaded.findings if finding.position] == ["a.yaml"]
 
 
 def test_paths_as_people_read_them() -> None:

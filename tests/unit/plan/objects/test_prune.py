@@ -85,6 +85,7 @@ KEPT = {
     "by an annotation": ({"prune": "disabled"}, Declared(), "headroom.dev/prune"),
     "by being suspended": ({"suspend": "true"}, Declared(), "it is suspended"),
     "by a file that cannot be read": ({}, Declared(broken_files=frozenset({"web.yaml"})), "web.yaml has errors"),
+    "by one that it may have moved to": ({}, Declared(named_in_broken={"web": "new.yaml"}), "new.yaml has errors"),
 }
 
 
