@@ -124,8 +124,9 @@ def _names(problem: Problem, placement: Placement) -> list[str]:
 
 def _seen(problem: Problem, placement: Placement) -> tuple[object, ...]:
     view = problem.view
-    of_view = (view.nodes, view.node_claims, view.pods, view.daemon_sets, view.namespaces)
-    return (*of_view, placement, problem.demands, problem.node_pools, problem.instance_types, problem.options)
+    of_view = (view.nodes, view.node_claims, view.pods, view.daemon_sets, view.namespaces, view.storage)
+    of_offers = (problem.node_pools, problem.instance_types, problem.overlays)
+    return (*of_view, *of_offers, placement, problem.demands, problem.options)
 
 
 def _notes(mode: SurgeMode, found: Firm, tight: Placement) -> Iterator[str]:
