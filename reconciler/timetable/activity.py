@@ -19,16 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.timetable.time_zone import DAY, Seconds, year_of, zone_offsets
+from reconciler.timetable.time_zone import DAY, Seconds, dates_of, days_of, year_of, zone_offsets
 
 LONGEST_GAP = 15_000
 """Days. The longest time between two matches is that of 29 February on one weekday: up to 40 years."""
 
-_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _MARGIN = 2
 """Days by which local dates may differ from UTC's (Samoa once skipped a whole day)."""
-_EPOCH_WEEKDAY = 4
-"""1 January 1970 was a Thursday."""
 Activity = NDArray[np.bool_]
 """A row for each behavior, a column for each instant."""
 NONE = -1
@@ -52,7 +49,7 @@ def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Matches:
     """The matches in [start, end), which are seconds since 1970 UTC. Raises `Invalid` for an unknown zone."""
     first, last = start // DAY - _MARGIN, end // DAY + _MARGIN
     first_year, last_year = year_of(first * DAY), year_of(last * DAY)
-    days = _days(pattern.days, pattern.months, pattern.weekdays, first_year, last_year)
+    days = days_of(pattern.days, pattern.months, pattern.weekdays, first_year, last_year)
     days = days[days.searchsorted(first) : days.searchsorted(last, side="right")]
     local = (days[:, None] * DAY + _times(pattern.hours, pattern.minutes)[None, :]).ravel()
     instants = zone_offsets(zone, first_year, last_year).to_utc(local)
@@ -67,7 +64,7 @@ def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Matches:
 
 def can_match(pattern: TimePattern) -> bool:
     """Whether any date matches; 30 February does not exist. Every date falls on every weekday in some year."""
-    return bool(_dates(pattern.days, pattern.months))
+    return bool(dates_of(pattern.days, pattern.months))
 
 
 def is_within(pattern: TimePattern, other: TimePattern) -> bool:
@@ -76,7 +73,7 @@ def is_within(pattern: TimePattern, other: TimePattern) -> bool:
         set(pattern.hours or (0,)) <= set(other.hours or (0,))
         and set(pattern.minutes or (0,)) <= set(other.minutes or (0,))
         and (other.weekdays is None or set(pattern.weekdays or range(7)) <= set(other.weekdays))
-        and _dates(pattern.days, pattern.months) <= _dates(other.days, other.months)
+        and dates_of(pattern.days, pattern.months) <= dates_of(other.days, other.months)
     )
 
 
@@ -85,45 +82,9 @@ def matches_a_day(pattern: TimePattern) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _dates(days: tuple[int, ...] | None, months: tuple[int, ...] | None) -> frozenset[tuple[int, int]]:
-    return frozenset(
-        (month, day) for month in months or range(1, 13) for day in days or range(1, 32) if day <= _LENGTHS[month - 1]
-    )
-
-
-@lru_cache(maxsize=1024)
 def _times(hours: tuple[int, ...] | None, minutes: tuple[int, ...] | None) -> Seconds:
     times = {hour * 3600 + minute * 60 for hour in hours or (0,) for minute in minutes or (0,)}
     return np.array(sorted(times), dtype=np.int64)
-
-
-@lru_cache(maxsize=2048)
-def _days(
-    days: tuple[int, ...] | None,
-    months: tuple[int, ...] | None,
-    weekdays: tuple[int, ...] | None,
-    first_year: int,
-    last_year: int,
-) -> Seconds:
-    calendar, dates, calendar_weekdays = _calendar(first_year, last_year)
-    matching = np.ones(len(calendar), dtype=bool)
-    if days is not None:
-        matching &= np.isin(dates % 32, days)
-    if months is not None:
-        matching &= np.isin(dates // 32, months)
-    if weekdays is not None:
-        matching &= np.isin(calendar_weekdays, weekdays)
-    return calendar[matching]
-
-
-@lru_cache(maxsize=64)
-def _calendar(first_year: int, last_year: int) -> tuple[Seconds, NDArray[np.int64], NDArray[np.int64]]:
-    """Every day of the years: days since 1970, 32 × month + day of the month, weekday (0: Sunday)."""
-    dates = np.arange(f"{first_year:04d}-01-01", f"{last_year + 1:04d}-01-01", dtype="datetime64[D]")
-    months = dates.astype("datetime64[M]")
-    days = dates.astype(np.int64)
-    of_month = (dates - months).astype(np.int64) + 1
-    return days, (months.astype(np.int64) % 12 + 1) * 32 + of_month, (days + _EPOCH_WEEKDAY) % 7
 
 
 def activities(schedule: Schedule, start: int, end: int) -> tuple[Seconds, Activity]:

@@ -9,17 +9,14 @@ are kept: `,` is an empty field that never matches, and everything after `*-` is
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import parse_duration, whole_number
+from reconciler.timetable.time_zone import dates_of
 
-SEARCH_YEARS = 5
-"""The parser searches until the end of the fifth year after the one in which it begins."""
-LAST_YEAR = 9999
 _SECOND = timedelta(seconds=1)
 _SPACE = re.compile(r"[^\S\x1c-\x1f]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -62,26 +59,11 @@ class DayRule:
     weekdays: frozenset[int]
     either: bool
 
-    def days_of(self, year: int, month: int) -> list[int]:
-        """The matching days of one month, ascending."""
-        if month not in self.months:
-            return []
-        first, length = monthrange(year, month)
-        weekday = (first + 1) % 7
-        return [
-            day
-            for day in range(1, length + 1)
-            if (
-                day in self.days or (weekday + day - 1) % 7 in self.weekdays
-                if self.either
-                else day in self.days and (weekday + day - 1) % 7 in self.weekdays
-            )
-        ]
-
     @property
     def never_matches(self) -> bool:
-        """Whether no day does, as with 30 February. From 2028 on the years repeat, weekdays too."""
-        return not any(self.days_of(year, month) for year in range(2000, 2028) for month in self.months)
+        """Whether no day does, as with 30 February."""
+        dates = dates_of(self.days, self.months)
+        return not ((dates or (self.weekdays and self.months)) if self.either else (dates and self.weekdays))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,42 +83,6 @@ class Cron:
     def never_fires(self) -> bool:
         """Whether there is never a hit, as on 30 February. Karpenter treats a budget with such a schedule as always open."""
         return self.every is None and (not (self.minutes and self.hours) or self.rule.never_matches)
-
-    def next_after(self, instant: datetime) -> datetime | None:
-        """The first hit strictly after the instant, in UTC; None if the years that the parser searches have none."""
-        moment = instant.astimezone(UTC).replace(microsecond=0)
-        if self.every is not None:
-            return _plus(moment, self.every)
-        begin = _plus(moment, _SECOND)
-        if begin is None or not self.minutes or not self.hours:
-            return None
-        return self._first_from(begin)
-
-    def _first_from(self, begin: datetime) -> datetime | None:
-        earliest = (begin.hour, begin.minute + (1 if begin.second else 0))
-        for year in range(begin.year, min(begin.year + SEARCH_YEARS, LAST_YEAR) + 1):
-            for month in sorted(self.rule.months):
-                if (year, month) < (begin.year, begin.month):
-                    continue
-                for day in self.rule.days_of(year, month):
-                    today = date(year, month, day)
-                    if today < begin.date():
-                        continue
-                    time = self._first_time(earliest if today == begin.date() else (0, 0))
-                    if time is not None:
-                        return datetime(year, month, day, *time, tzinfo=UTC)
-        return None
-
-    def _first_time(self, earliest: tuple[int, int]) -> tuple[int, int] | None:
-        times = ((hour, minute) for hour in self.hours for minute in self.minutes)
-        return next((time for time in times if time >= earliest), None)
-
-
-def _plus(moment: datetime, more: timedelta) -> datetime | None:
-    try:
-        return moment + more
-    except OverflowError:
-        return None
 
 
 @lru_cache(maxsize=4096)

@@ -1,10 +1,11 @@
-"""Local times of a zone as instants: the zone's UTC offsets over a span of years, as arrays.
+"""Local times of a zone as instants: the zone's UTC offsets over a span of years, as arrays. And the days of a calendar.
 
 A local time that does not exist becomes the next that does; one that occurs twice becomes its first occurrence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -22,6 +23,10 @@ DAY = 86_400
 FIRST_YEAR, LAST_YEAR = 2, 9998
 """Beyond them a local time may not fit into a `datetime`."""
 _EVER = -(2**62)
+_EPOCH_WEEKDAY = 4
+"""1 January 1970 was a Thursday."""
+_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+Numbers = tuple[int, ...] | frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +110,42 @@ def _offset(zone: ZoneInfo, instant: int) -> int:
 @lru_cache(maxsize=4096)
 def _begin(year: int) -> int:
     return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
+
+
+@lru_cache(maxsize=1024)
+def dates_of(days: Numbers | None, months: Numbers | None) -> frozenset[tuple[int, int]]:
+    """The dates, as month and day, that occur in some year. None: any. Every date falls on every weekday in some year."""
+    every_day = range(1, 32) if days is None else days
+    every_month = range(1, 13) if months is None else months
+    return frozenset((month, day) for month in every_month for day in every_day if day <= _LENGTHS[month - 1])
+
+
+@lru_cache(maxsize=2048)
+def days_of(
+    days: Numbers | None,
+    months: Numbers | None,
+    weekdays: Numbers | None,
+    first_year: int,
+    last_year: int,
+    *,
+    either: bool = False,
+) -> Seconds:
+    """The matching days of these years, as days since 1970. None: any. either: the day of the month or the weekday is enough. 0 is Sunday."""
+    calendar, of_year, of_month, of_week = _calendar(first_year, last_year)
+    by_day, by_weekday = _among(of_month, days), _among(of_week, weekdays)
+    found: Seconds = calendar[_among(of_year, months) & (by_day | by_weekday if either else by_day & by_weekday)]
+    return found
+
+
+def _among(values: Seconds, numbers: Collection[int] | None) -> NDArray[np.bool_]:
+    return np.ones(len(values), bool) if numbers is None else np.isin(values, list(numbers))
+
+
+@lru_cache(maxsize=64)
+def _calendar(first_year: int, last_year: int) -> tuple[Seconds, Seconds, Seconds, Seconds]:
+    """Every day of the years: days since 1970, month, day of the month, weekday."""
+    dates = np.arange(f"{first_year:04d}-01-01", f"{last_year + 1:04d}-01-01", dtype="datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    days = dates.astype(np.int64)
+    of_month = (dates - months).astype(np.int64) + 1
+    return days, months.astype(np.int64) % 12 + 1, of_month, (days + _EPOCH_WEEKDAY) % 7

@@ -12,14 +12,14 @@ shows meanwhile.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from reconciler.timetable.cron import Cron, DayRule, parse_cron
-from reconciler.timetable.time_zone import year_of, zone_offsets
+from reconciler.timetable.time_zone import DAY, Seconds, days_of, year_of, zone_offsets
 
 Ticks = tuple[int, int]
 """A span in whole microseconds since 1970 UTC: arithmetic over many spans is quicker on integers."""
@@ -28,7 +28,6 @@ Edges = npt.NDArray[np.int64]
 _NO_EDGES: Edges = np.empty(0, dtype=np.int64)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _TICK = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1) // _TICK
 _SECOND = timedelta(seconds=1) // _TICK
@@ -49,10 +48,7 @@ def instant_of(tick: int) -> datetime:
 
 def is_open(schedule: str, duration: timedelta, at: datetime) -> bool:
     """Whether a window is open at the instant. Raises `Invalid` for a schedule that cannot be evaluated."""
-    at = at.astimezone(UTC)
-    back = max(ticks(at) - duration // _TICK, FIRST_TICK)
-    hit = parse_cron(schedule).next_after(instant_of(back))
-    return hit is None or hit <= at
+    return bool(len(open_edges(schedule, duration, ticks(at), ticks(at) + 1)))
 
 
 def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edges:
@@ -73,10 +69,8 @@ def local_edges(schedule: str, duration: timedelta, zone: str, start: int, end: 
     cron, length = parse_cron(schedule), duration // _TICK
     first, last = (start - length) // _DAY - _SPARE_DAYS, end // _DAY + _SPARE_DAYS
     times = [(hour * 60 + minute) * 60 for hour in cron.hours for minute in cron.minutes]
-    seconds = np.add.outer(
-        np.array(_matching_days(cron.rule, first, last), np.int64) * 86_400, np.array(times, np.int64)
-    )
-    offsets = zone_offsets(zone, year_of(first * 86_400), year_of(last * 86_400))
+    seconds = np.add.outer(_matching_days(cron.rule, first, last) * DAY, np.array(times, np.int64))
+    offsets = zone_offsets(zone, year_of(first * DAY), year_of(last * DAY))
     hits = offsets.to_utc(seconds.ravel()) * _SECOND
     if length <= 0:
         hits = hits[:0]
@@ -130,7 +124,7 @@ def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
     pattern = _day_pattern(cron.hours, cron.minutes, length)
     first_day = max(start - length, FIRST_TICK) // _DAY
     days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
-    windows = np.add.outer(np.array(days, np.int64) * _DAY, pattern).ravel()
+    windows = np.add.outer(days * _DAY, pattern).ravel()
     are_apart = pattern[-1] < pattern[0] + _DAY
     return windows if are_apart else union([windows])
 
@@ -142,13 +136,8 @@ def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) 
     return union([np.column_stack((hits, hits + length)).ravel()])
 
 
-@lru_cache(maxsize=256)
-def _matching_days(rule: DayRule, first: int, last: int) -> tuple[int, ...]:
+def _matching_days(rule: DayRule, first: int, last: int) -> Seconds:
     """Days since 1970, first to last included, that match the rule."""
-    begin, finish = date.fromordinal(first + _EPOCH_DAY), date.fromordinal(last + _EPOCH_DAY)
-    days: list[int] = []
-    for year in range(begin.year, finish.year + 1):
-        for month in sorted(rule.months):
-            before = date(year, month, 1).toordinal() - _EPOCH_DAY - 1
-            days += [before + day for day in rule.days_of(year, month)]
-    return tuple(day for day in days if first <= day <= last)
+    years = year_of(first * DAY), year_of(last * DAY)
+    days = days_of(rule.days, rule.months, rule.weekdays, *years, either=rule.either)
+    return days[days.searchsorted(first) : days.searchsorted(last, side="right")]
