@@ -105,12 +105,13 @@ def schedule_command(
         headroom schedule --output html > capacity.html
     """
     from reconciler.clocks import SystemClock
+    from reconciler.manifests.repository.declared import read
     from reconciler.manifests.schedule_findings import schedule_findings
 
     now = now or SystemClock().now()
     asked = _span(start or now, end, span)
     files, left_out = _files(paths, values, now)
-    declared = _declared(files)
+    declared = read(files, one_cluster=False)
     schedules = _chosen(declared, names)
     told = (*declared.findings, *left_out, *schedule_findings(schedules, now))
     findings = tuple(
@@ -198,12 +199,6 @@ def _files(
     from reconciler.wiring.inputs import repository_tree
 
     return repository_tree(settings, now).files, ()
-
-
-def _declared(files: Mapping[str, bytes]) -> Declared:
-    from reconciler.manifests.repository.declared import read
-
-    return read(files, one_cluster=False)
 
 
 def _chosen(declared: Declared, names: Sequence[str]) -> list[Schedule]:

@@ -47,7 +47,7 @@ def schema_command(name: str | None) -> None:
 
 
 @click.command("crd")
-@click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]...")
+@click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]…")
 @click.option("--all", "everything", is_flag=True, help="Also what the cluster has already. It is not asked.")
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def crd_command(kinds: tuple[str, ...], output: str, *, everything: bool) -> None:

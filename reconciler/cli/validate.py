@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import Moment, output_option
+from reconciler.cli.options import options, output_option
 from reconciler.clocks import SystemClock
 from reconciler.files import read_named_file
 from reconciler.manifests.repository.declared import left_out, read
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--path", metavar="SUBDIR", help="Folder of this repository to check, with the templates at its root.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option("--now", type=Moment(), help="Use this as the current time.")
+@options("now")
 @output_option("text", "json", "sarif", "github")
 def validate_command(
     *, paths: tuple[str, ...], path: str | None, strict: bool, now: datetime | None, output: str

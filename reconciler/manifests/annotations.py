@@ -12,7 +12,7 @@ from reconciler.manifests.documents.structure import is_near, near_one, nearest
 from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.model import codes
-from reconciler.model.buffers import ONE_SHOT, PERCENT_OF_HINT, Fulfilment, is_percent_of
+from reconciler.model.buffers import BUFFER_KINDS, ONE_SHOT, PERCENT_OF_HINT, Fulfilment, is_percent_of
 from reconciler.model.demand import is_priority
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import (
@@ -28,7 +28,6 @@ from reconciler.model.quantity import ANY_DURATION, parse_duration
 from reconciler.model.schedules import schedule_ref
 
 LONGEST_LEAD = timedelta(days=7)
-_BUFFERS = frozenset({"Buffer", "CapacityBuffer"})
 _NODE_POOL = "NodePool"
 _ANNOTATIONS = ("metadata", "annotations")
 _FOLLOWERS = (REPLICAS_FROM_ANNOTATION, ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION)
@@ -139,8 +138,8 @@ def _duration(example: str) -> _Judge:
 
 _ANY = _valid_if(bool, "write a value, or remove the annotation")
 _YES_OR_NO = _one_of("true", "false")
-_OF_BUFFERS = (_BUFFERS, "buffers")
-_SIZED = (_BUFFERS | {_NODE_POOL}, "buffers and NodePools")
+_OF_BUFFERS = (BUFFER_KINDS, "buffers")
+_SIZED = (BUFFER_KINDS | {_NODE_POOL}, "buffers and NodePools")
 _OF_BUDGETS = (frozenset({_NODE_POOL}), "the disruption budgets of NodePools")
 _KNOWN: dict[str, _Annotation] = {
     "active-during": _Annotation(_ANY, *_OF_BUFFERS),
@@ -161,7 +160,7 @@ _KNOWN: dict[str, _Annotation] = {
     ),
     "priority": _Annotation(
         _valid_if(is_priority, "write an integer, such as 10; higher goes first"),
-        _BUFFERS | {_REQUEST},
+        BUFFER_KINDS | {_REQUEST},
         "buffers and ProvisioningRequests",
     ),
     "prune": _Annotation(_one_of("disabled", "enabled", "true"), only_applied=True),
@@ -252,7 +251,7 @@ def _similar_annotation(name: str) -> str:
 
 def _report_kind(inspection: Inspection, name: str, annotation: _Annotation) -> None:
     kind, hint = inspection.ref.kind, "remove it"
-    if kind in _WITH_PODS and annotation.kinds is not None and annotation.kinds & _BUFFERS:
+    if kind in _WITH_PODS and annotation.kinds is not None and annotation.kinds & BUFFER_KINDS:
         hint = f"write it on the buffer that is made of this {kind}, or remove it"
     elif kind == "MetricsProducer" and name == TIME_ZONE:
         hint = "remove it; a schedule's zone is spec.schedule.timezone"
@@ -271,7 +270,7 @@ def _check_fulfilment(inspection: Inspection) -> None:
             "no autoscaler serves the kind Buffer, so headroom keeps it",
             "declare a CapacityBuffer, or remove the annotation",
         )
-    if inspection.ref.kind not in _BUFFERS:
+    if inspection.ref.kind not in BUFFER_KINDS:
         return
     if PERCENT_OF_ANNOTATION in annotations and asked == Fulfilment.NATIVE:
         _no_effect(

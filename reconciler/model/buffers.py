@@ -27,6 +27,7 @@ from reconciler.model.refs import POD_KIND, ObjectRef, SourcePosition, label_val
 from reconciler.model.remembered import Moment, Record
 from reconciler.model.requirements import LabelSelector, parse_selector
 
+BUFFER_KINDS = frozenset({"Buffer", "CapacityBuffer"})
 MOST_CHUNKS = 150_000
 """Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import MISSING, Field, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -319,43 +319,36 @@ def _served(common: Settings, row: object, where: str) -> ClusterSettings:
     return ClusterSettings(name, overlaid(common, its_settings, f"{where} ({name}): "))
 
 
+_OF_ONE = {
+    "name": "give each a name of its own",
+    "cluster and inventory": "set cluster or kubeconfig, or another inventory.name for a second set of manifests on one cluster",
+    "snapshot.branch": "a branch has the snapshot of one cluster: headroom/snapshot-production",
+    "proposal.branch": "a branch has the proposal for one cluster: headroom/production",
+}
+"""What no two entries may share, since both would write it, and what to do."""
+
+
+def _marks(served: ClusterSettings) -> dict[str, Hashable]:
+    """What it has of `_OF_ONE`."""
+    settings = served.settings
+    marks: dict[str, Hashable] = {"name": served.name}
+    if not settings.cluster.startswith("embedded"):
+        marks["cluster and inventory"] = (settings.cluster, settings.kubeconfig, settings.inventory)
+    if settings.snapshot.publish:
+        marks["snapshot.branch"] = (settings.repository, settings.snapshot.branch)
+    if settings.proposal.branch:
+        marks["proposal.branch"] = (settings.repository, settings.proposal.branch)
+    return marks
+
+
 def _refuse_twins(served: Sequence[ClusterSettings], where: str) -> None:
-    """Raises where two entries would write the same: a name, a cluster's inventory, a branch."""
-    marks: tuple[tuple[str, Callable[[ClusterSettings], Hashable | None], str], ...] = (
-        ("name", lambda each: each.name, "give each a name of its own"),
-        (
-            "cluster and inventory",
-            lambda each: (
-                (each.settings.cluster, each.settings.kubeconfig, each.settings.inventory)
-                if not each.settings.cluster.startswith("embedded")
-                else None
-            ),
-            "set cluster or kubeconfig, or another inventory.name for a second set of manifests on one cluster",
-        ),
-        (
-            "snapshot.branch",
-            lambda each: (
-                (each.settings.repository, each.settings.snapshot.branch) if each.settings.snapshot.publish else None
-            ),
-            "a branch has the snapshot of one cluster: headroom/snapshot-production",
-        ),
-        (
-            "proposal.branch",
-            lambda each: (
-                (each.settings.repository, each.settings.proposal.branch) if each.settings.proposal.branch else None
-            ),
-            "a branch has the proposal for one cluster: headroom/production",
-        ),
-    )
-    for what, mark, hint in marks:
-        seen: dict[Any, ClusterSettings] = {}
-        for each in served:
-            key = mark(each)
-            if key is None:
-                continue
-            if key in seen:
-                raise Misused(f"{where}: {seen[key].name} and {each.name} have the same {what}", hint=hint)
-            seen[key] = each
+    """Raises `Misused` where two entries have the same mark."""
+    seen: dict[tuple[str, Hashable], str] = {}
+    for each in served:
+        for mark in _marks(each).items():
+            if mark in seen:
+                raise Misused(f"{where}: {seen[mark]} and {each.name} have the same {mark[0]}", hint=_OF_ONE[mark[0]])
+            seen[mark] = each.name
 
 
 def _names(served: Sequence[ClusterSettings]) -> str:

@@ -69,7 +69,7 @@ class Vacate:
             price_of=Prices(state.instance_types).of,
         )
         if next_look is not None:
-            why = "chunks may move to room that is free for `consolidateAfter` by then"
+            why = "chunks may move to room that has then been free for `consolidateAfter`"
             state = replace(state, edges=(*state.edges, Edge(next_look + state.view.clock_skew, why, is_routine=True)))
         savings = savings_of(state, self.rules.placement, self.cache)
         left: frozenset[str] = frozenset()

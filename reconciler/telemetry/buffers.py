@@ -12,13 +12,12 @@ from datetime import datetime, timedelta
 
 from prometheus_client.core import GaugeMetricFamily
 
-from reconciler.model.buffers import Fulfilment
+from reconciler.model.buffers import BUFFER_KINDS, Fulfilment
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import BufferPast, FillPoint, Refill
 
-_KINDS = frozenset({"Buffer", "CapacityBuffer"})
 _LABELS = ("kind", "namespace", "name")
 
 
@@ -48,7 +47,7 @@ class Shortages:
 
 
 def buffers_of(outcomes: Iterable[DemandOutcome]) -> list[DemandOutcome]:
-    return [outcome for outcome in outcomes if outcome.demand.ref.kind in _KINDS]
+    return [outcome for outcome in outcomes if outcome.demand.ref.kind in BUFFER_KINDS]
 
 
 def is_short(outcome: DemandOutcome) -> bool:

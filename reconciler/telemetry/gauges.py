@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import fields
 from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily
@@ -122,18 +123,11 @@ def _stall(last: PassResult) -> str:
 
 
 def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
-    claims = plan.node_claims
     yield labelled(
         "headroom_plan_nodeclaims",
         "NodeClaims that the last plan acts on",
         ("action",),
-        [
-            (("create",), len(claims.create)),
-            (("delete",), len(claims.delete)),
-            (("hold",), len(claims.hold)),
-            (("release",), len(claims.release)),
-            (("untaint",), len(claims.untaint)),
-        ],
+        [((each.name,), len(getattr(plan.node_claims, each.name))) for each in fields(plan.node_claims)],
     )
     actions = Counter(change.action.value for change in plan.objects)
     yield labelled(

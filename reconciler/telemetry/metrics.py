@@ -11,6 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from reconciler.model.buffers import BUFFER_KINDS
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
 from reconciler.model.errors import Failure, Transient
 from reconciler.model.placement import Holding
@@ -22,7 +23,9 @@ from reconciler.telemetry.gauges import PassGauges
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _SECONDS_TO_FULL = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
-_BUFFER_KINDS = ("Buffer", "CapacityBuffer")
+_ACTIONS: Mapping[type[Write], str] = {
+    Annotate: "annotate", Apply: "apply", ApplyStatus: "status", Delete: "delete",
+}  # fmt: skip
 
 
 GOOD = frozenset({"applied", "unchanged"})
@@ -127,7 +130,7 @@ class Metrics:
         self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
         for word in WORDS:
             self._passes.labels(word)
-        for kind in _BUFFER_KINDS:
+        for kind in BUFFER_KINDS:
             self._node_claims.labels(kind)
             self._blocked.labels(kind)
             self._time_to_full.labels(kind)
@@ -162,7 +165,7 @@ class Metrics:
         applied = set()
         for result in change_set.results:
             write = result.write
-            self._writes.labels(write.ref.kind, _action(write), result.outcome.value).inc()
+            self._writes.labels(write.ref.kind, _ACTIONS[type(write)], result.outcome.value).inc()
             if result.outcome is Outcome.APPLIED:
                 applied.add((write.ref.kind, write.ref.name))
         if plan is None:
@@ -201,18 +204,6 @@ def _kind_of(holdings: Iterable[Holding]) -> str:
     """The kind of the demand that a node holds most chunks of."""
     most = max(holdings, key=lambda holding: (holding.count, holding.demand), default=None)
     return "" if most is None else most.demand.kind
-
-
-def _action(write: Write) -> str:
-    match write:
-        case Apply():
-            return "apply"
-        case Annotate():
-            return "annotate"
-        case Delete():
-            return "delete"
-        case ApplyStatus():
-            return "status"
 
 
 class MergedMetrics(Collector):

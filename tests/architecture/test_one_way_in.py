@@ -75,7 +75,7 @@ assert sarif_document(found)["runs"][0]["results"][0]["ruleId"] == "lucky-number
         (
             (
                 "telemetry/gauges.py",
-                "    claims = plan.node_claims\n",
+                "def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:\n",
                 '    yield _gauge("headroom_notes", "What the last plan notes", len(plan.notes))\n',
             ),
             (

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.model import codes
+from reconciler.model.buffers import BUFFER_KINDS
 from reconciler.model.changes import Action, DemandOutcome, ObjectChange
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -31,7 +32,6 @@ from reconciler.plan.objects.objects import PARTIAL_ANNOTATION, SOURCE_ANNOTATIO
 PRUNE_ANNOTATION = "headroom.dev/prune"
 REMOVAL = "Removal"
 """Type of the condition of what waits to be deleted."""
-BUFFER_KINDS = frozenset({"Buffer", "CapacityBuffer"})
 _MOST_NAMED = 5
 _POOL = "NodePool"
 _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, _POOL: 2}

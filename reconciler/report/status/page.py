@@ -130,7 +130,7 @@ def pool_page(document: Row, row: Row, nodes: Sequence[StandingNode], now: datet
 def _frame(document: Row, *, root: str) -> dict[str, Any]:
     """What every page has at its top."""
     name, _, commit = (document["revision"] or "").partition("@sha1:")
-    name = name or ("none yet" if document["planned"] is None else "the working tree")
+    name = name or ("no commit yet" if document["planned"] is None else "the working tree")
     return {
         **{key: document[key] for key in ("version", "health", "finished", "passes")},
         "root": root,
