@@ -79,16 +79,11 @@ def _without_those_there(chosen: list[Manifest]) -> list[Manifest]:
 
     try:
         there = definitions_there(item["metadata"]["name"] for item in chosen)
-        left_out = {
-            item["metadata"]["name"]: why_left_out(item, there.get(item["metadata"]["name"])) for item in chosen
-        }
+        reasons = [why_left_out(item, there.get(item["metadata"]["name"])) for item in chosen]
     except Failure as failure:
         why = f"whether the cluster has one is not known ({failure.message}); --all prints it"
-        left_out = {
-            item["metadata"]["name"]: why if item["spec"]["names"]["kind"] == "ProvisioningRequest" else ""
-            for item in chosen
-        }
-    for name, why in left_out.items():
+        reasons = [why if item["spec"]["names"]["kind"] == "ProvisioningRequest" else "" for item in chosen]
+    for item, why in zip(chosen, reasons, strict=True):
         if why:
-            click.echo(f"{name} is left out: {why}", err=True)
-    return [item for item in chosen if not left_out[item["metadata"]["name"]]]
+            click.echo(f"{item['metadata']['name']} is left out: {why}", err=True)
+    return [item for item, why in zip(chosen, reasons, strict=True) if not why]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from reconciler.forge.client import ForgeClient
 from reconciler.forge.connection import ForgeConnection
-from reconciler.forge.kind import CiJob, ForgeKind, PullRequestEvent, WebhookEvent, Webhooks, pushed
+from reconciler.forge.kind import CiJob, ForgeKind, WebhookEvent, Webhooks, push_event
 from reconciler.model.errors import Invalid
 from reconciler.ports import Comment, CommitState, PullRequest
 
@@ -101,8 +101,8 @@ def _job(environment: Mapping[str, str]) -> CiJob:
 
 def _webhook(name: str, document: dict[str, Any]) -> WebhookEvent | None:
     if name == "Merge Request Hook":
-        return PullRequestEvent(int(document["object_attributes"]["iid"]))
-    return pushed(document) if name == "Push Hook" else None
+        return WebhookEvent()
+    return push_event(document) if name == "Push Hook" else None
 
 
 KIND = ForgeKind(

@@ -28,20 +28,10 @@ class CiJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
-    """A push. branch: the one pushed to; "" for a tag."""
+class WebhookEvent:
+    """pushed: the branch that was pushed to, "" for a tag; None where a pull request was opened, changed or closed."""
 
-    branch: str
-
-
-@dataclass(frozen=True, slots=True)
-class PullRequestEvent:
-    """A pull request was opened, changed or closed."""
-
-    number: int
-
-
-WebhookEvent = Push | PullRequestEvent
+    pushed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +72,10 @@ class ForgeKind:
     job_files: str = ""
 
 
-def pushed(document: dict[str, Any]) -> Push:
+def push_event(document: dict[str, Any]) -> WebhookEvent:
     """The push that a body is about; every forge writes it so."""
     kind, _, branch = str(document["ref"]).partition("refs/heads/")
-    return Push("" if kind else branch)
+    return WebhookEvent("" if kind else branch)
 
 
 def actions_job(environment: Mapping[str, str], run: str) -> CiJob:
@@ -126,7 +116,5 @@ def _event(environment: Mapping[str, str]) -> dict[str, Any] | None:
 def actions_event(name: str, document: dict[str, Any]) -> WebhookEvent | None:
     """The event of a webhook of GitHub or Gitea."""
     if name == "push":
-        return pushed(document)
-    if not name.startswith("pull_request"):
-        return None
-    return PullRequestEvent(int(document["number"] if "number" in document else document["pull_request"]["number"]))
+        return push_event(document)
+    return WebhookEvent() if name.startswith("pull_request") else None

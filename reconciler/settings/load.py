@@ -199,8 +199,6 @@ def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) 
 
 def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
     """Whether kubelet set it for a Service named headroom or headroom-…, which must not keep headroom from starting."""
-    import re
-
     services = (name.removesuffix("_SERVICE_HOST") for name in variables if name.endswith("_SERVICE_HOST"))
     return any(re.fullmatch(re.escape(service) + _OF_SERVICE, variable) for service in services)
 

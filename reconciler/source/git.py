@@ -116,11 +116,6 @@ class GitSource:
         self._tree: SourceTree | None = None
         self._backoffs: dict[str, Backoff] = {}
 
-    @property
-    def retry_at(self) -> datetime | None:
-        """When the next retry is due, None when nothing failed. A newer commit does not wait for it."""
-        return max((backoff.not_before for backoff in self._backoffs.values()), default=None)
-
     def hasten(self) -> None:
         """Forgets the back-off."""
         with self._lock:

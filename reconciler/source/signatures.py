@@ -69,9 +69,7 @@ def verify_signatures(folder: Path, commit: str, options: GitOptions, *, since: 
 
 def _between(commands: Commands, since: str, commit: str) -> list[str]:
     """The commits to verify, oldest first; none if all were verified before, as on a branch that was set back."""
-    try:
-        commands.run("cat-file", "-e", f"{since}^{{commit}}")
-    except CommandFailedError:
+    if not commands.succeeds("cat-file", "-e", f"{since}^{{commit}}"):
         return []  # the history was rewritten and the last good commit is lost, so start again
     try:
         commits = commands.line("rev-list", "--reverse", f"--max-count={_MOST + 1}", commit, f"^{since}").split()

@@ -204,7 +204,6 @@ def receive_webhooks(
     clusters: what is told of a push to the branch that its settings name.
     """
     from reconciler.forge.forges import UnsignedError, read_webhook
-    from reconciler.forge.kind import Push
 
     if not settings.webhooks.listen:
         return
@@ -224,7 +223,7 @@ def receive_webhooks(
             return 200
         count("taken")
         for own, announced in clusters:
-            if isinstance(event, Push) and own.revision in {"", event.branch}:
+            if event.pushed is not None and own.revision in {"", event.pushed}:
                 announced.push()
             announced.pull_request()
         return 202

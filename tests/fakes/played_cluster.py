@@ -78,7 +78,8 @@ class PlayedCluster(EmbeddedCluster):
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
         """Sets whether this offering can be launched from now on. The catalog keeps listing it."""
         with self._acting():
-            self._world.market.set_stock(instance_type, zone, capacity_type, available=available)
+            change = self._world.market.sold_out.discard if available else self._world.market.sold_out.add
+            change((instance_type, zone, capacity_type))
 
     def interrupt(self, node: str) -> None:
         """The provider reclaims the instance with a warning: Karpenter drains it at once, whatever protects it."""

@@ -183,14 +183,13 @@ def test_a_bad_commit_waits_and_a_newer_one_does_not(repository: GitRepository, 
             {"pool.yaml": b"pool 4"},
             ("TreeTooLarge", "the repository has more than 2 manifests"),
         )
-    retry_at = source.retry_at
-    assert retry_at is not None
+    retry_at = source._backoffs["commit"].not_before
     assert retry_at > clock.now()
     repository.git("rm", "--quiet", "a.yaml")
     repository.push()
     tree = source.read()
     assert clock.now() < retry_at
-    assert (sorted(tree.files), tree.stalled, source.retry_at) == (["b.yaml", "pool.yaml"], None, None)
+    assert (sorted(tree.files), tree.stalled, source._backoffs) == (["b.yaml", "pool.yaml"], None, {})
 
 
 @WHATEVER_THE_SERVER

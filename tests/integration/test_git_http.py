@@ -205,12 +205,11 @@ def test_the_remote_is_left_alone_while_it_backs_off_unless_a_webhook_calls(
     stalled = daemon.source.read()
     assert server.heard() == []
     assert stalled.stalled is not None
-    assert daemon.source.retry_at is not None
-    assert timedelta(0) < daemon.source.retry_at - clock.now() <= timedelta(minutes=15)
+    assert timedelta(0) < daemon.source._backoffs["remote"].not_before - clock.now() <= timedelta(minutes=15)
     server.fault = ""
     daemon.source.hasten()
     assert daemon.source.read().stalled is None
-    assert daemon.source.retry_at is None
+    assert daemon.source._backoffs == {}
 
 
 def test_a_remote_that_was_never_read_is_an_error(server: GitHttpServer, tmp_path: Path, clock: ManualClock) -> None:

@@ -33,7 +33,8 @@ class Market:
 
     def __init__(self, instance_types: Iterable[InstanceType]) -> None:
         self.instance_types = tuple(sorted(instance_types, key=lambda item: item.name))
-        self._sold_out: set[tuple[str, str, str]] = set()
+        self.sold_out: set[tuple[str, str, str]] = set()
+        """Instance type, zone and capacity type of what tests take off the market."""
 
     @cached_property
     def _room(self) -> dict[str, Resources]:
@@ -44,13 +45,6 @@ class Market:
         """Controllers ask the same of each NodePool again and again."""
         options = LaunchOptions(self.instance_types)
         return lru_cache(maxsize=256)(lambda wanted, labels: list(options.admitted(wanted, dict(labels))))
-
-    def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
-        offer = (instance_type, zone, capacity_type)
-        if available:
-            self._sold_out.discard(offer)
-        else:
-            self._sold_out.add(offer)
 
     def purchases(
         self,
@@ -72,7 +66,7 @@ class Market:
         ]
 
     def _is_in_stock(self, option: LaunchOption) -> bool:
-        return option.offering.available and option.place not in self._sold_out
+        return option.offering.available and option.place not in self.sold_out
 
 
 MOST_ROUNDS = 1000

@@ -43,10 +43,12 @@ _METADATA = (
     "deletionTimestamp",
     "ownerReferences",
 )
-_ANNOTATIONS = ("karpenter.sh/", "headroom.dev/", "autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/")
+_ANNOTATIONS = (
+    *("karpenter.sh/", "headroom.dev/", "autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/"),
+    "applyset.kubernetes.io/",
+)
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _VOLUME = ("name", "persistentVolumeClaim")
-_APPLYSET = "applyset.kubernetes.io/"
 _WORKLOAD_STATUS = ("replicas", "succeeded", "active")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -129,14 +131,7 @@ def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     if managers and (resource.declared or resource in WORKLOADS):
         kept["managedFields"] = managers
     if resource.key == CONFIG_MAPS.key:
-        annotations = kept.get("annotations", {}) | {
-            name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(_APPLYSET)
-        }
-        return {
-            **kind,
-            "metadata": {**kept, "annotations": annotations},
-            "data": _only(body.get("data") or {}, (MEMORY_KEY,)),
-        }
+        return {**kind, "metadata": kept, "data": _only(body.get("data") or {}, (MEMORY_KEY,))}
     if resource.part:
         return {**kind, "metadata": kept, **_as_read(resource, item)}
     if resource in WORKLOADS:

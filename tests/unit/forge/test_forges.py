@@ -24,7 +24,7 @@ from reconciler.forge.forges import (
     open_forge,
     read_webhook,
 )
-from reconciler.forge.kind import CiJob, PullRequestEvent, Push, WebhookEvent
+from reconciler.forge.kind import CiJob, WebhookEvent
 from reconciler.model.errors import Invalid, Stalled
 from tests.architecture.source_tree import copy_of_the_product
 from tests.programs import ended
@@ -217,7 +217,7 @@ def gitlab(event: str, _body: bytes, secret: str = SECRET) -> dict[str, str]:
     ("headers", "event"), [(github, "push"), (gitea, "push"), (gitlab, "Push Hook")], ids=["github", "gitea", "gitlab"]
 )
 def test_a_push_is_of_a_branch(headers: Callable[..., dict[str, str]], event: str) -> None:
-    assert read_webhook(headers(event, PUSH), PUSH, SECRET) == Push("main")
+    assert read_webhook(headers(event, PUSH), PUSH, SECRET) == WebhookEvent("main")
     with pytest.raises(UnsignedError):
         read_webhook(headers(event, PUSH, "another"), PUSH, SECRET)
     with pytest.raises(UnsignedError):
@@ -227,10 +227,10 @@ def test_a_push_is_of_a_branch(headers: Callable[..., dict[str, str]], event: st
 @pytest.mark.parametrize(
     ("document", "headers", "event"),
     [
-        ({"ref": "refs/tags/v1"}, github("push", b""), Push("")),
-        ({"number": 7, "action": "opened"}, github("pull_request", b""), PullRequestEvent(7)),
-        ({"pull_request": {"number": 7}}, gitea("pull_request_sync", b""), PullRequestEvent(7)),
-        ({"object_attributes": {"iid": 7}}, gitlab("Merge Request Hook", b""), PullRequestEvent(7)),
+        ({"ref": "refs/tags/v1"}, github("push", b""), WebhookEvent("")),
+        ({"number": 7, "action": "opened"}, github("pull_request", b""), WebhookEvent()),
+        ({"pull_request": {"number": 7}}, gitea("pull_request_sync", b""), WebhookEvent()),
+        ({"object_attributes": {"iid": 7}}, gitlab("Merge Request Hook", b""), WebhookEvent()),
         ({"zen": "Keep it logically awesome."}, github("ping", b""), None),
         ({"object_kind": "note"}, gitlab("Note Hook", b""), None),
     ],
@@ -287,7 +287,7 @@ page = links_to("git@forgery.example.com:shop/capacity.git").line("main@sha1:" +
 assert page == "https://forgery.example.com/shop/capacity/src/commit/" + "a" * 40 + "/a.yaml#L7"
 body = b'{"ref": "refs/heads/main"}'
 proof = hmac.new(b"secret", body, hashlib.sha256).hexdigest()
-assert read_webhook({"x-forgery-event": "push", "x-forgery-signature": proof}, body, "secret").branch == "main"
+assert read_webhook({"x-forgery-event": "push", "x-forgery-signature": proof}, body, "secret").pushed == "main"
 
 from reconciler.cli.init import init_command
 from reconciler.cli.diff import diff_command

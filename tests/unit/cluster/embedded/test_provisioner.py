@@ -96,14 +96,13 @@ def test_a_node_that_is_lost_is_made_again() -> None:
 
 def test_a_stock_out_is_tried_again_until_there_is_stock() -> None:
     sandbox = Sandbox(instance_types=(SMALL, LARGE))
-    market = sandbox.cluster._world.market
     offers = [(item.name, offering) for item in (SMALL, LARGE) for offering in item.offerings]
     for name, offering in offers:
-        market.set_stock(name, offering.zone, offering.capacity_type, available=False)
+        sandbox.cluster.set_stock(name, offering.zone, offering.capacity_type, available=False)
     sandbox.cluster.apply(static(1))
     sandbox.wait(30)
     assert sandbox.node_names() == []
     for name, offering in offers:
-        market.set_stock(name, offering.zone, offering.capacity_type, available=True)
+        sandbox.cluster.set_stock(name, offering.zone, offering.capacity_type, available=True)
     sandbox.wait(RETRY.total_seconds() + 5)
     assert len(sandbox.node_names()) == 1
