@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,8 @@ ROUNDING = 1e-9
 
 Flags: TypeAlias = NDArray[np.bool_]
 Fractions: TypeAlias = NDArray[np.float64]
+Table: TypeAlias = Any
+"""An array, or lists in Python."""
 
 NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Fractions, Fractions, Fractions]
 """found, marks, loads, spans, line, room, worth, discounts, least. found: rows × planned nodes, to write to. marks: rows × planned nodes, what

@@ -190,6 +190,10 @@ class TopologyRule(ABC):
         """Whether a pod that comes to a domain leaves less of it to the next one."""
         return self.counts_itself
 
+    def row(self, counter: int, key: int, bound: int = 0) -> tuple[int, ...]:
+        """As the loops take it. counter, key: as they number these. bound: see `BOUND`."""
+        return (self.code, counter, key, *self.numbers, self.apart, self.counts_itself, bound)
+
     def least(self, counts: Iterable[int], domains: int) -> int:
         """The global minimum. counts: those of the domains. domains: how many there are."""
         del counts, domains

@@ -155,18 +155,7 @@ def _selection(shape: PodShape, constraint: TopologySpread) -> Selection:
     return Selection(frozenset() if selector == _EVERYTHING else frozenset({shape.namespace}), (selector,))
 
 
-# The loops below are compiled with the scheduler's walk (see placement/scheduler).
-
-
-def least_count(counters: CounterArrays, counter: int, min_domains: int) -> int:
-    """The global minimum of a constraint; 0 while there are fewer domains than minDomains."""
-    width, present, counts = counters[1], counters[3], counters[4]
-    domains, least = 0, PLENTY
-    for domain in range(width[counter]):
-        if present[counter, domain]:
-            domains += 1
-            least = min(least, counts[counter, domain])
-    return 0 if domains == 0 or domains < min_domains else least
+# The loop below is compiled with the scheduler's walk (see placement/scheduler).
 
 
 def score_spread(  # noqa: C901 - compiled code takes plain arrays, and no keywords

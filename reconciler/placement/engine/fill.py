@@ -44,11 +44,10 @@ NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
 _NO_RULES: Numbers = np.zeros((0, BOUND + 1), dtype=np.int64)
 
 
-def rule_row(topology: Topology, rule: TopologyRule, bound: int = 0) -> list[int]:
+def rule_row(topology: Topology, rule: TopologyRule, bound: int = 0) -> tuple[int, ...]:
     """A rule as the loops read it. bound: of one on the hostname."""
     key = -1 if rule.key == HOSTNAME_LABEL else list(topology.numbers).index(rule.key)
-    flags = int(rule.apart), int(rule.counts_itself)
-    return [rule.code, topology.counters[rule.counter].row, key, *rule.numbers, *flags, bound]
+    return rule.row(topology.counters[rule.counter].row, key, bound)
 
 
 def host_rules(state: State, task: Task) -> Numbers:

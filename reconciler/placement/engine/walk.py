@@ -41,13 +41,13 @@ MOST_TEMPLATES = 256
 """With more node templates all batches are."""
 _ROWS = 64
 
-_Rows = list[list[int]]
+_Rows = list[Sequence[int]]
 _NOBODY = -1
 
 
 def _table(rows: _Rows, columns: int) -> Numbers:
     """Rows made before a topology key was known have no domain of it."""
-    filled = [row + [-1] * (columns - len(row)) for row in rows]
+    filled = [[*row, *([-1] * (columns - len(row)))] for row in rows]
     return np.array(filled, dtype=np.int64).reshape(len(rows), columns)
 
 

@@ -46,6 +46,7 @@ from reconciler.placement.arrays import (
     LimitArrays,
     NodeArrays,
     Numbers,
+    Table,
     WayArrays,
 )
 
@@ -61,6 +62,17 @@ def allowed(code: int, bound: int, counted: int) -> int:
     if counted > 0:
         return 0
     return 1 if code == ANTI_AFFINITY_ITSELF else PLENTY
+
+
+def least_in(counts: Table, there: Table, also: int, min_domains: int) -> int:
+    """The global minimum of a spread constraint: the fewest pods in any domain that is there, or is `also` (-1: none); 0 while
+    there are fewer domains than minDomains."""
+    domains, least = 0, PLENTY
+    for domain in range(len(counts)):
+        if there[domain] or domain == also:
+            domains += 1
+            least = min(least, counts[domain])
+    return 0 if domains == 0 or domains < min_domains else least
 
 
 def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:

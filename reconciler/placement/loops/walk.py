@@ -6,8 +6,6 @@ What rules on labels allow is said here for batches that are placed by themselve
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 
 from reconciler.placement.arrays import (
@@ -42,6 +40,7 @@ from reconciler.placement.arrays import (
     Numbers,
     OfferArrays,
     RuleArrays,
+    Table,
     TopologyArrays,
     WayArrays,
 )
@@ -52,13 +51,12 @@ from reconciler.placement.loops.planned_nodes import (
     choose,
     held,
     join_of,
+    least_in,
     mix_costs,
     mix_of,
     useful,
 )
 
-Table: TypeAlias = Any
-"""An array, or lists in Python."""
 MOST_OPTIONS = 8
 """Chunks with more domains to choose from are placed batch by batch."""
 KIND, REQUEST, WANTED, PART, COUNTED_PART = range(5)
@@ -81,16 +79,6 @@ PLANNED, LOGGED, SIZES, ASKED, ALSO, KNOWN = range(6)
 """Of `at`: how many planned nodes, rows of the log and sizes there are; and what Python is asked for, in two numbers."""
 DONE, BY_ITSELF, NEW_NODE, MORE_ROWS = range(4)
 """Why the walk stopped. BY_ITSELF: Python places the batch. NEW_NODE: of a compatibility and a pool that had none yet."""
-
-
-def least_in(counts: Table, there: Table, also: int, min_domains: int) -> int:
-    """The global minimum over the domains that are there, and `also`, if that is not below 0."""
-    domains, least = 0, PLENTY
-    for domain in range(len(counts)):
-        if there[domain] or domain == also:
-            domains += 1
-            least = min(least, counts[domain])
-    return 0 if domains == 0 or domains < min_domains else least
 
 
 def load_of(rules: Table, counts: Table, there: Table, option: Table, joins: int) -> int:
@@ -278,6 +266,33 @@ def open_new(
     return left
 
 
+def bootstraps(rules: Numbers, counts: Numbers) -> bool:
+    """Whether these chunks have affinity only to pods like themselves, and there are none yet (see `Topology.bootstrapping`)."""
+    found = False
+    for rule in range(len(rules)):
+        if rules[rule, CODE] == AFFINITY:
+            found = True
+            if rules[rule, ITSELF] == 0 or counts[rules[rule, COUNTER]].any():
+                return False
+    return found
+
+
+def together(rules: Numbers, options: Numbers) -> Numbers:
+    """The first option that has all domains by which chunks must be together, and those that share these domains with it."""
+    found, number = np.empty(len(options), dtype=np.int64), 0
+    for option in range(len(options)):
+        joins = True
+        for rule in range(len(rules)):
+            domain = options[option, DOMAIN + rules[rule, KEY]]
+            first = domain if number == 0 else options[found[0], DOMAIN + rules[rule, KEY]]
+            if rules[rule, CODE] == AFFINITY and (domain < 0 or domain != first):
+                joins = False
+        if joins:
+            found[number] = option
+            number += 1
+    return options[found[:number]]
+
+
 def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it calls
     nodes: NodeArrays,
     hosts: Numbers,
@@ -320,18 +335,20 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
             for column in range(spare.shape[1]):
                 if spare[pool, column] < (left + 1) * largest[pool, column]:
                     return job, BY_ITSELF
+        if bootstraps(own, counts):
+            if kind[BY_PRICE]:
+                return job, BY_ITSELF
+            choices = together(own, choices)
+            own = own[own[:, CODE] != AFFINITY]
         here, there = np.empty((len(own), domains), dtype=np.int64), np.empty((len(own), domains), dtype=np.bool_)
         for rule in range(len(own)):
-            row, total = own[rule, COUNTER], 0
+            row = own[rule, COUNTER]
             for domain in range(domains):
                 here[rule, domain] = counts[row, domain]
                 there[rule, domain] = seen[row, 0, domain]
-                total += counts[row, domain]
             for template in range(len(planned) if own[rule, SKEW] > 0 else 0):
                 for domain in range(domains if planned[template] > 0 else 0):
                     there[rule, domain] |= seen[row, 1 + template, domain]
-            if own[rule, CODE] == AFFINITY and total == 0:
-                return job, BY_ITSELF
         shares, steps = np.zeros(len(choices), dtype=np.int64), 1
         order = np.arange(len(choices))
         if kind[BY_PRICE]:

@@ -19,11 +19,12 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL, Node
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
-from reconciler.placement.arrays import ANTI_AFFINITY_ITSELF, Amounts, CounterArrays, Numbers, ResourceColumns
+from reconciler.placement.arrays import BOUND, Amounts, CounterArrays, Numbers, ResourceColumns
 from reconciler.placement.batches import KnownNeeds, Needs
 from reconciler.placement.cache import Tally
 from reconciler.placement.constraints.domain_counters import EACH_NODE, TopologyRule
 from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration, ports_clash, tolerated
+from reconciler.placement.constraints.pod_rules import AntiAffinityRule
 from reconciler.placement.constraints.resources_fit import weighed
 from reconciler.placement.constraints.topology import RuleTable
 from reconciler.placement.nodes.existing import LocatedGroup
@@ -127,8 +128,9 @@ class SchedulerArrays:
 
     def _rule_rows(self, shape: PodShape, rules: Iterable[TopologyRule]) -> list[tuple[int, ...]]:
         """A pod's host ports keep it off nodes where some other pod has one of them."""
-        rows = [(rule.code, rule.counter, *rule.numbers, rule.counts_itself, 0) for rule in rules]
-        return [*rows, *((ANTI_AFFINITY_ITSELF, self._ports[each], 0, 0, 1, 0) for each in (shape.host_ports,) if each)]
+        if shape.host_ports:
+            rules = [*rules, AntiAffinityRule(self._ports[shape.host_ports], EACH_NODE, counts_itself=True)]
+        return [rule.row(rule.counter, self._key(rule.key)) for rule in rules]
 
     def _counted_in(self, shape: PodShape) -> list[int]:
         taking = [number for ports, number in self._ports.items() if ports_clash(shape.host_ports, ports)]
@@ -188,7 +190,7 @@ def _tables(kinds: int, *tables: Sequence[Sequence[tuple[int, ...]]]) -> RowArra
     """Spans and the rows of each table, those of one kind after the other."""
     spans = np.zeros((len(tables), kinds + 1), dtype=np.int64)
     arrays = []
-    for number, (table, width) in enumerate(zip(tables, (6, 3, 2, 1), strict=True)):
+    for number, (table, width) in enumerate(zip(tables, (BOUND + 1, 3, 2, 1), strict=True)):
         spans[number, 1:] = np.cumsum([len(of_kind) for of_kind in table])
         rows = [row for of_kind in table for row in of_kind]
         arrays.append(np.array(rows, dtype=np.int64).reshape(len(rows), width))

@@ -14,19 +14,31 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reconciler.placement.arrays import AFFINITY, SPREAD_OTHERS, CounterArrays, Flags, Fractions, Numbers
+from reconciler.placement.arrays import (
+    AFFINITY,
+    APART,
+    BOUND,
+    CODE,
+    COUNTER,
+    ITSELF,
+    KEY,
+    MIN_DOMAINS,
+    SKEW,
+    CounterArrays,
+    Flags,
+    Fractions,
+    Numbers,
+)
 from reconciler.placement.constraints import node_rules, pod_rules, resources_fit
 from reconciler.placement.constraints.node_rules import score_node_affinity, score_taints
-from reconciler.placement.constraints.pod_rules import least_count, score_affinity, score_spread
+from reconciler.placement.constraints.pod_rules import score_affinity, score_spread
 from reconciler.placement.constraints.resources_fit import fits, score_resources
 from reconciler.placement.loops import planned_nodes
 from reconciler.placement.loops.kernel import linked
-from reconciler.placement.loops.planned_nodes import allowed
+from reconciler.placement.loops.planned_nodes import allowed, least_in
 
 RULES, SOFT, ATTRACTIONS, COUNTED = range(4)
 """Rows of `spans`: where a kind's rows of each of these tables begin. They end where the next kind's begin."""
-CODE, COUNTER, SKEW, MIN_DOMAINS, ITSELF, BOUND = range(6)
-"""Columns of `rules`. BOUND: of a spread rule, written for each pod."""
 
 BinArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
 """domains, room, used, load. domains: keys × nodes; room, used: nodes × resources; load: nodes × CPU and memory, see `weighed`."""
@@ -34,7 +46,7 @@ KindArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers, Flags]
 """requests, weights, masks, avoided, liked, strict. requests: kinds × resources; weights: kinds × CPU and memory; masks, avoided, liked:
 kinds × nodes. masks: whether the rules allow a pod that depend on the node alone. strict: by kind, whether its soft spread is its own."""
 RowArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers]
-"""spans, rules, soft, attractions, counted: rows of all kinds. soft: counter, key, maxSkew. attractions: counter, weight. counted: counter."""
+"""spans, rules, soft, attractions, counted: rows of all kinds. rules: as `arrays.py` has them, with BOUND written for each pod. soft: counter, key, maxSkew. attractions: counter, weight. counted: counter."""
 ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Fractions, Numbers]
 """able, totals, raw, seen: written anew for each pod. totals: the score of each node."""
 Groups: TypeAlias = tuple[BinArrays, CounterArrays, KindArrays, RowArrays, ScratchArrays]
@@ -61,11 +73,13 @@ def bind(groups: Groups, kind: int, node: int, sign: int) -> None:
 def set_bounds(rules: Numbers, counters: CounterArrays) -> bool:
     """Writes how many pods may count in a domain under each spread rule. Returns whether the pod is the first of those with affinity
     to each other, to which affinity does not apply."""
-    totals, alone = counters[5], True
+    _, width, _, present, counts, totals = counters
+    alone = True
     for row in range(len(rules)):
         counter = rules[row, COUNTER]
-        if rules[row, CODE] <= SPREAD_OTHERS:
-            rules[row, BOUND] = rules[row, SKEW] + least_count(counters, counter, rules[row, MIN_DOMAINS])
+        if rules[row, SKEW] > 0:
+            least = least_in(counts[counter, : width[counter]], present[counter], -1, rules[row, MIN_DOMAINS])
+            rules[row, BOUND] = rules[row, SKEW] + least
         elif rules[row, CODE] == AFFINITY and (totals[counter] > 0 or rules[row, ITSELF] == 0):
             alone = False
     return alone
@@ -74,19 +88,15 @@ def set_bounds(rules: Numbers, counters: CounterArrays) -> bool:
 def rules_allow(
     rules: Numbers,
     domains: Numbers,
-    key_of: Numbers,
     counts: Numbers,
     alone: bool,  # noqa: FBT001 - numba has no named arguments
     node: int,
 ) -> bool:
-    """Whether the rules between pods allow the pod on the node.
-
-    A node without the label has no domain: spread and affinity keep pods off, anti-affinity does not."""
+    """Whether the rules between pods allow the pod on the node. A node without the label has no domain."""
     for row in range(len(rules)):
-        code, counter = rules[row, CODE], rules[row, COUNTER]
-        domain = domains[key_of[counter], node]
+        code, counter, domain = rules[row, CODE], rules[row, COUNTER], domains[rules[row, KEY], node]
         if domain < 0:
-            if code <= SPREAD_OTHERS or code == AFFINITY:
+            if rules[row, APART] == 0:
                 return False
         elif not (code == AFFINITY and alone) and allowed(code, rules[row, BOUND], counts[counter, domain]) <= 0:
             return False
@@ -99,7 +109,7 @@ def filter_nodes(groups: Groups, kind: int, begin: int, most: int) -> tuple[int,
     Returns how many are able, and how many were looked at."""
     bins, counters, kinds, rows, scratch = groups
     domains, room, used, _ = bins
-    key_of, counts = counters[0], counters[4]
+    counts = counters[4]
     spans, able = rows[0], scratch[0]
     request, mask = kinds[0][kind], kinds[2][kind]
     rules = rows[1][spans[RULES, kind] : spans[RULES, kind + 1]]
@@ -110,7 +120,7 @@ def filter_nodes(groups: Groups, kind: int, begin: int, most: int) -> tuple[int,
         if (
             mask[node]
             and fits(room, used, node, request)
-            and (len(rules) == 0 or rules_allow(rules, domains, key_of, counts, alone, node))
+            and (len(rules) == 0 or rules_allow(rules, domains, counts, alone, node))
         ):
             able[found] = node
             found += 1
@@ -254,8 +264,8 @@ class Walk:
 
 PLAIN = Walk(filter_nodes, schedule, settle, take_back, worsen)
 _PARTS = (
-    (planned_nodes, ("allowed",)),
-    (pod_rules, ("least_count", "score_spread", "score_affinity")),
+    (planned_nodes, ("allowed", "least_in")),
+    (pod_rules, ("score_spread", "score_affinity")),
     (node_rules, ("score_taints", "score_node_affinity")),
     (resources_fit, ("fits", "balance", "score_resources")),
 )
