@@ -15,7 +15,7 @@ from typing import NamedTuple
 from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.buffers import Fulfilment, Recreation, RememberedShare
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.placement import UnplacedReason, reason_sentences
+from reconciler.model.placement import UnplacedReason, first_sentence
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
 from reconciler.model.quantity import Resources
@@ -234,9 +234,9 @@ class Keeper(StrEnum):
 class Service:
     """wanted: how many chunks; None if the demand is not ready, or another controller provides for it and headroom does not look.
 
-    served: how many have a place, on existing or new nodes. ready: whether it is; if not, `why` says why. reasons: sentences, the
-    nearest first, none where nothing is missing. autoscaler: its name, "" where none is known. certain: False where nothing in the
-    cluster shows that an autoscaler serves it.
+    served: how many have a place, on existing or new nodes. ready: whether the demand is. autoscaler: its name, "" where none is known.
+    certain: False where nothing in the cluster shows that an autoscaler serves it. why: why the demand is not ready, or why chunks are
+    missing, in one sentence; "" where nothing is missing. reasons: those of missing chunks.
     """
 
     wanted: int | None = None
@@ -245,17 +245,12 @@ class Service:
     by: Keeper = Keeper.HEADROOM
     autoscaler: str = ""
     certain: bool = True
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def why(self) -> str:
-        """One sentence, "" where nothing is missing."""
-        return next(iter(self.reasons), "")
+    why: str = ""
+    reasons: tuple[UnplacedReason, ...] = ()
 
     def why_not(self, node_pools: Collection[str]) -> str:
-        """Why the first of these NodePools that is named takes no chunk, or else `why`."""
-        own = tuple(f"NodePool {name}{end}" for name in node_pools for end in (" ", ":"))
-        return next((reason for reason in self.reasons if reason.startswith(own)), self.why)
+        """Why the nearest of these NodePools takes no chunk, or else `why`."""
+        return first_sentence(reason for reason in self.reasons if reason.node_pool in node_pools) or self.why
 
     @property
     def missing(self) -> int:
@@ -284,11 +279,11 @@ def service_of(
         certain=is_left or demand.fulfilment != Fulfilment.NATIVE or demand.autoscaler is not None,
     )
     if wanted is None:
-        return replace(service, reasons=_messages(said, _READINESS))
+        return replace(service, why=_message(said, _READINESS))
     if not service.missing:
         return service
-    why = () if demand.suspended else reason_sentences(reasons)
-    return replace(service, reasons=why or _messages(said, _BELOW))
+    reasons = () if demand.suspended else tuple(reasons)
+    return replace(service, why=first_sentence(reasons) or _message(said, _BELOW), reasons=reasons)
 
 
 def keeper_of(demand: Demand) -> Keeper:
@@ -305,11 +300,8 @@ def autoscaler_of(demand: Demand) -> str:
     return "" if demand.autoscaler is None else demand.autoscaler.name
 
 
-def _messages(said: Mapping[str, Condition], types: Sequence[str]) -> tuple[str, ...]:
-    """The messages of those of these conditions that report a problem."""
+def _message(said: Mapping[str, Condition], types: Sequence[str]) -> str:
+    """The message of the first of these conditions that reports a problem; "" where none does."""
     conditions = (said[name] for name in types if name in said)
-    return tuple(
-        item.message or item.reason
-        for item in conditions
-        if item.type == "Suspended" or item.status is not ConditionStatus.TRUE
-    )
+    troubles = (item for item in conditions if item.type == "Suspended" or item.status is not ConditionStatus.TRUE)
+    return next((item.message or item.reason for item in troubles), "")

@@ -147,6 +147,8 @@ class UnplacedReason:
     """How many chunks have no place for this reason, counted when the plan is made."""
     fitting: int = field(default=0, compare=False)
     """Of `ALL_OR_NOTHING`, how many chunks would have a place."""
+    node_pool: str = ""
+    """The NodePool that makes no node for the group; "" where another thing than one NodePool stands in the way."""
 
     @property
     def order(self) -> tuple[int, int, str, str]:
@@ -154,11 +156,11 @@ class UnplacedReason:
         return (-self.nearness, -self.count, self.cause, self.example)
 
 
-def reason_sentences(reasons: Iterable[UnplacedReason]) -> tuple[str, ...]:
-    """What stopped the first chunk without a place, and what else did. `Cause.ALL_OR_NOTHING` is skipped, since it only follows from
+def first_sentence(reasons: Iterable[UnplacedReason]) -> str:
+    """What stopped the first chunk without a place; "" where nothing did. `Cause.ALL_OR_NOTHING` is skipped, since it only follows from
     another reason."""
     own = [item for item in reasons if item.cause != Cause.ALL_OR_NOTHING]
-    return tuple(item.example or item.cause for item in sorted(own, key=lambda item: item.order))
+    return min(own, key=lambda item: item.order).example if own else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from reconciler.model.placement import (
     PlannedNode,
     Unplaced,
     UnplacedReason,
+    first_sentence,
     read_holdings,
-    reason_sentences,
 )
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
@@ -225,7 +225,7 @@ def _availability(tally: _Tally, retry: str) -> Availability:
         unlaunched=tally.unlaunched,
         cut=tally.cut,
         stopped="" if stopped is None else "; ".join(filter(None, (stopped.example, again))),
-        why=next(iter(reason_sentences(tally.rows())), ""),
+        why=first_sentence(tally.rows()),
     )
 
 
@@ -236,7 +236,7 @@ def _why_not(tally: _Tally, *, launched: bool) -> str:
     rows = tally.rows()
     could = [row for row in rows if row.cause in {Cause.NOT_AVAILABLE, Cause.AT_LIMIT}]
     sold_out = [row for row in could if launched and row.cause == Cause.NOT_AVAILABLE]
-    return next(iter(reason_sentences((*sold_out, *could)[:1] or rows)), "")
+    return first_sentence((*sold_out, *could)[:1] or rows)
 
 
 def _standing(bins: Iterable[Bin], serving: frozenset[str]) -> dict[str, int]:

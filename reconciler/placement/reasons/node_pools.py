@@ -44,7 +44,8 @@ def unused(pool: NodePool) -> UnplacedReason:
     words = "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
     if pool.replicas is not None:
         words = f"is static: it has a fixed number of nodes (spec.replicas: {pool.replicas}) and makes none for pods"
-    return UnplacedReason(Cause.NODE_POOL_NOT_USABLE, 1, f"NodePool {pool.name} {words}", _REFUSED_AT_ONCE)
+    sentence = f"NodePool {pool.name} {words}"
+    return UnplacedReason(Cause.NODE_POOL_NOT_USABLE, 1, sentence, _REFUSED_AT_ONCE, node_pool=pool.name)
 
 
 Words = Callable[[], str]
@@ -61,9 +62,9 @@ def pool_reasons(state: State, batch: Batch, between_pods: Words) -> Iterable[Un
         if taints:
             beside = "" if far == _ALLOWED else _beside(name, found[0].example)
             words = f"NodePool {name} {taint_words(taints, tolerations)}{beside}"
-            yield UnplacedReason(Cause.NODE_POOL_TAINTS, 1, words, _REFUSED_AT_ONCE)
+            yield UnplacedReason(Cause.NODE_POOL_TAINTS, 1, words, _REFUSED_AT_ONCE, node_pool=name)
         else:
-            yield from (replace(item, nearness=_REFUSED_AT_ONCE + 1 + far) for item in found)
+            yield from (replace(item, nearness=_REFUSED_AT_ONCE + 1 + far, node_pool=name) for item in found)
 
 
 def _beside(pool: str, example: str) -> str:

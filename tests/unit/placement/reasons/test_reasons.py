@@ -44,7 +44,7 @@ def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     (reason,) = reasons(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
     assert reason == UnplacedReason(Cause.NODE_LABELS, 1, words)
     (reason,) = reasons(nothing)
-    assert reason == UnplacedReason(Cause.NODE_POOL_LABELS, 1, f"NodePool general: {words}")
+    assert reason == UnplacedReason(Cause.NODE_POOL_LABELS, 1, f"NodePool general: {words}", node_pool="general")
 
 
 def test_what_nobody_could_ever_hold() -> None:
