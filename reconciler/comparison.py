@@ -5,13 +5,12 @@ daemon's reports on pull requests call it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.cycle import Cycle
-from reconciler.manifests.repository.validate import refused
 from reconciler.model.changes import ObjectChange, Plan
-from reconciler.model.declared import REMOVALS_TRAILER, DeclaredManifest, SourceTree, located
+from reconciler.model.declared import REMOVALS_TRAILER, SourceTree, located
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import POD_KIND, counted
@@ -70,7 +69,7 @@ def compare(
         Details(
             written=(base.written, head.written),
             in_cluster=() if head.basis is None else head.basis.room.objects.keys(),
-            refused=(*_refused(base.written, head.written), *lowered),
+            lowered=tuple(lowered),
             templates=_by_templates(base, head),
             spending=spent,
             drift=drift,
@@ -108,14 +107,6 @@ def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeli
 def _new_stall(base: PassResult, head: PassResult) -> str:
     was, now = (None if side.tree is None else side.tree.stalled for side in (base, head))
     return now[1] if now is not None and was is None else ""
-
-
-def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest, ...]) -> Iterator[Finding]:
-    """Edits that the API server will refuse once the base is in the cluster, so that merging them has no effect."""
-    known = {item.ref: item for item in before}
-    for item in after:
-        if item.ref in known:
-            yield from refused(item, known[item.ref].manifest, item.manifest)
 
 
 def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:

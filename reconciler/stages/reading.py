@@ -27,6 +27,7 @@ from reconciler.manifests.repository.declared import (
     read,
     read_live,
     with_last_good,
+    without_refused,
 )
 from reconciler.manifests.repository.in_force import as_served, in_force, served_form
 from reconciler.manifests.schedule_findings import schedule_findings
@@ -106,16 +107,18 @@ class ReadManifests:
         is_same = self._tree is not None and tree.files is self._tree.files and left_out == self._left_out
         if self._documents is None or not is_same or self._verdicts.are_due(state.now):
             written = self._read(tree, left_out)
-            documents = with_last_good(
-                as_served(written, self._verdicts.of(written, state.view, state.now)), self._documents
-            )
+            documents = as_served(written, self._verdicts.of(written, state.view, state.now))
+            if state.settled and self._documents is not None:  # what was read before is in the cluster by then
+                documents = without_refused(documents, self._documents, state.view.objects)
+            documents = with_last_good(documents, self._documents)
             if self._documents is not None and self._is_emptied(documents, self._documents):
                 manifests = self._documents.manifests
                 return replace(state, repository=self._documents, written=manifests, tree=emptied(tree))
             before = None if self._tree is None else self._tree.revision
             self._taken = {ref: self._taken.get(ref, before) for ref in documents.kept}
             self._documents, self._tree, self._left_out = documents, tree, left_out
-        judged = leaving_out(self._documents, state.failed_on(InputOrigin.REPOSITORY))
+        failed = state.failed_on(InputOrigin.REPOSITORY)
+        judged = leaving_out(self._documents, failed.values()) if failed else self._documents
         notes = (*state.notes, *self._older(self._documents))
         return replace(state, repository=judged, written=judged.manifests, notes=notes)
 

@@ -16,7 +16,13 @@ from reconciler.manifests.documents.structure import check_types
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.repository.reading import ReadDocument, read_document
-from reconciler.manifests.repository.validate import duplicates, references, several_clusters
+from reconciler.manifests.repository.validate import (
+    duplicates,
+    references,
+    refused,
+    refused_of_live,
+    several_clusters,
+)
 from reconciler.model import codes
 from reconciler.model.declared import SLOTS, Declared, in_order, ref_of
 from reconciler.model.errors import Invalid
@@ -87,15 +93,23 @@ def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:
         yield from ((ref_of(value), value) for value in getattr(declared, slot))
 
 
-def leaving_out(declared: Declared, failed: Mapping[ObjectRef, Finding]) -> Declared:
-    """The documents without those that a rule of headroom failed on. They count as broken: what the cluster has of them stays."""
-    if not failed:
-        return declared
-    return replace(
-        declared.without(failed.keys()),
-        findings=(*declared.findings, *failed.values()),
-        broken=declared.broken | failed.keys(),
-    )
+def leaving_out(declared: Declared, findings: Iterable[Finding]) -> Declared:
+    """The documents without those that these findings are about. They count as broken: what the cluster has of them stays."""
+    found = tuple(findings)
+    refs = {finding.ref for finding in found if finding.ref is not None}
+    return replace(declared.without(refs), findings=(*declared.findings, *found), broken=declared.broken | refs)
+
+
+def without_refused(current: Declared, before: Declared, objects: Mapping[ObjectRef, LiveObject]) -> Declared:
+    """The documents without edits that the API server will refuse once `before` is in the cluster. objects: what is there already."""
+    known = {item.ref: item for item in before.manifests}
+    found: list[Finding] = []
+    for item in current.manifests:
+        if item.ref in objects:
+            found += refused_of_live(item, objects[item.ref], item.manifest)
+        elif item.ref in known:
+            found += refused(item, known[item.ref].manifest, item.manifest)
+    return leaving_out(current, found) if found else current
 
 
 _MOST_KINDS = 4

@@ -15,7 +15,7 @@ from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import lay_over
 from reconciler.manifests.repository.declared import files_with_errors
-from reconciler.manifests.repository.validate import refused
+from reconciler.manifests.repository.validate import refused_of_live
 from reconciler.model import codes
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import SLOTS, Declared, DeclaredManifest, in_order
@@ -90,8 +90,7 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
             findings.append(_not_served(item, versions))
             continue
         present = objects.get(item.ref)
-        problems = () if present is None else refused(item, present.body, form)
-        problems = tuple(finding for finding in problems if finding.path != "spec.replicas")  # of that the plan tells
+        problems = () if present is None else refused_of_live(item, present, form)
         findings += problems
         if problems:
             broken.add(item.ref)

@@ -32,7 +32,7 @@ from reconciler.model.provisioning_requests import (
 )
 from reconciler.model.refs import ObjectRef, Path, abridged, path_text
 from reconciler.model.schedules import following_of
-from reconciler.model.view import Manifest
+from reconciler.model.view import LiveObject, Manifest
 
 _MOST_FOLDERS = 4
 _NEIGHBOURS = 8
@@ -318,3 +318,8 @@ def refused(item: DeclaredManifest, old: Manifest, new: Manifest) -> tuple[Findi
         codes.IMMUTABLE_FIELD.finding(change.message, item.position_of(change.path), item.ref, change.path, change.hint)
         for change in refused_changes(old, new)
     )
+
+
+def refused_of_live(item: DeclaredManifest, live: LiveObject, form: Manifest) -> tuple[Finding, ...]:
+    """The same for an object in the cluster, without spec.replicas, of which the plan tells. form: the manifest as it is applied."""
+    return tuple(finding for finding in refused(item, live.body, form) if finding.path != "spec.replicas")

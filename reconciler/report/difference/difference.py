@@ -113,8 +113,8 @@ def _unplaced(service: Service | None) -> int | None:
 class Details:
     """What is known about two revisions besides their plans.
 
-    written: their documents as written, base and head. in_cluster: objects that exist at present. refused: changes that the API server
-    would refuse. templates: objects with equal manifests that other templates render differently. conflicts: files that Git cannot merge; the
+    written: their documents as written, base and head. in_cluster: objects that exist at present. lowered: limits below
+    what their NodePools use. templates: objects with equal manifests that other templates render differently. conflicts: files that Git cannot merge; the
     head is then the branch itself. names: those of two folders, which have no revisions and are not merged. drift: of the nodes that
     exist. unjudged: parts of the head that the figures leave out, in words. kept_as_before: objects whose documents in the head have
     errors, so that their old ones count. stalled: why the repository would stall on the head and does not on the base, or "".
@@ -122,7 +122,7 @@ class Details:
 
     written: tuple[Sequence[DeclaredManifest], Sequence[DeclaredManifest]] = ((), ())
     in_cluster: Collection[ObjectRef] = ()
-    refused: tuple[Finding, ...] = ()
+    lowered: tuple[Finding, ...] = ()
     templates: tuple[ObjectChange, ...] = ()
     spending: tuple[Spending, Spending] | None = None
     conflicts: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
     """Compares nodes by content, not by name: two placeholders of one instance type are the same."""
     more = details or Details()
     cost = None if more.spending is None else CostChange(*more.spending)
-    findings = (*more.refused, *head.findings)
+    findings = (*more.lowered, *head.findings)
     new_findings = _findings_only(findings, base.findings)
     still = {(item.code, item.ref, item.path) for item in findings if item.ref is not None}
     return Difference(

@@ -90,7 +90,7 @@ NO_YAML = Finding("yaml-syntax", Severity.ERROR, "cannot be read", SourcePositio
 
 def test_what_the_comparison_and_the_plan_both_find_is_one_finding() -> None:
     head = replace(Plan(None, NOON), findings=(replace(REFUSED, position=SourcePosition("a.yaml", 9, 1)),))
-    assert difference(Plan(None, NOON), head, Details(refused=(REFUSED,))).new_findings == (REFUSED,)
+    assert difference(Plan(None, NOON), head, Details(lowered=(REFUSED,))).new_findings == (REFUSED,)
 
 
 def test_two_files_that_cannot_be_read_are_two() -> None:
