@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from operator import add
 from typing import Any
 
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand, Service, service_of
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason, Wait
+from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, StockOut, UnplacedReason, Wait
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import Departure, WaitingDeletions
 from reconciler.model.requirements import Taint
@@ -126,7 +127,8 @@ class DemandOutcome:
 
     domains: counts by the topology keys of its spread constraints and pod affinity, except the hostname. on_its_way: the part of
     `on_existing` on nodes that are not ready yet. not_ready: the part on nodes that were ready and no longer are. short_since:
-    when the buffer became short of capacity, by its status and this machine's clock; None if it was not before this pass.
+    when the buffer became short of capacity, by its status and this machine's clock; None if it was not before. suspended: whether
+    headroom is, so that the nodes of `on_new` are not made.
     """
 
     demand: Demand
@@ -139,6 +141,7 @@ class DemandOutcome:
     on_its_way: int = 0
     not_ready: int = 0
     short_since: datetime | None = None
+    suspended: bool = False
 
     @property
     def service(self) -> Service:
@@ -149,6 +152,11 @@ class DemandOutcome:
     def ready(self) -> int:
         """How many of its chunks have room on ready nodes."""
         return self.on_existing - self.on_its_way - self.not_ready
+
+    @property
+    def coming(self) -> int:
+        """How many of its chunks have room on nodes that are on their way, or are made now."""
+        return self.on_its_way + (0 if self.suspended else self.on_new)
 
     @property
     def is_full(self) -> bool | None:
@@ -214,11 +222,7 @@ class PendingOutcome:
         return sum((cls(item.on_existing, item.on_new, item.unplaced) for item in outcomes), cls())
 
     def __add__(self, other: PendingOutcome) -> PendingOutcome:
-        return PendingOutcome(
-            self.placed_on_existing + other.placed_on_existing,
-            self.placed_on_new + other.placed_on_new,
-            self.unplaced + other.unplaced,
-        )
+        return PendingOutcome(*map(add, astuple(self), astuple(other)))
 
     @property
     def pods(self) -> int:
@@ -230,15 +234,6 @@ def new_node_pools(created: Iterable[NodeClaimCreation], static: Iterable[Static
     """The NodePool of each new node: placeholders, and nodes of static NodePools that grow."""
     grown = (item.node_pool for item in static for _ in range(item.after - item.before))
     return (*(item.planned.node_pool for item in created), *grown)
-
-
-@dataclass(frozen=True, slots=True)
-class StockOut:
-    """A placeholder that vanished before its node came up, as when no offering had capacity. demands: those it was for. message: what was
-    asked for, and what headroom does next."""
-
-    demands: tuple[ObjectRef, ...]
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

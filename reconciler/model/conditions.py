@@ -34,7 +34,7 @@ class Availability:
     """Counts of one demand's chunks by state, and in words why some are missing.
 
     ready: on nodes that take pods now. coming: on nodes on their way. unlaunched: in words, the first of these, or of the new ones, that could not be had so far. not_ready: on nodes that were ready and are waited for. new: on nodes
-    that the plan makes. cut: the cap that keeps some waiting. stopped: the NodePool at its limit, or what is out of stock and until when. why: what stood in the way
+    that the plan makes, or while headroom is suspended would make. cut: the cap that keeps some waiting. stopped: the NodePool at its limit, or what is out of stock and until when. why: what stood in the way
     of unplaced chunks. unread: what of the cluster cannot be read, so that missing chunks may be there after all. tried: of a request,
     whether its current attempt has asked for nodes or set some aside. fitting: of a request that is not placed, how many of its
     chunks would have a place at least. waiting: of a request, its own pods that have no place yet: the
@@ -54,3 +54,4 @@ class Availability:
     tried: bool = True
     waiting: int = 0
     fitting: int = 0
+    suspended: bool = False

@@ -252,3 +252,12 @@ class Wait:
 
     def _name(self, other: ObjectRef) -> str:
         return other.name if other.namespace == self.demand.namespace else f"{other.namespace}/{other.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StockOut:
+    """A placeholder that vanished before its node came up, as when no offering had capacity. demands: those it was for. message: what was
+    asked for, and what headroom does next."""
+
+    demands: tuple[ObjectRef, ...]
+    message: str

@@ -94,9 +94,10 @@ class Tallies:
         later: Iterable[PlannedNode] = (),
         retry: str = "",
         refusals: Mapping[str, str] | None = None,
+        suspended: bool = False,
     ) -> None:
         """later: nodes of the next waves. refusals: as in `Facts`."""
-        self._retry = retry
+        self._retry, self._suspended = retry, suspended
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing((item for item in bins if item.name in leaving), serving)
         for item in bins:
@@ -153,6 +154,7 @@ class Tallies:
         tally = self._of(demand.ref)
         there = replace(
             _availability(tally, ""),
+            suspended=self._suspended,
             why=_why_not(tally, launched=request.record.under_way),
             fitting=max((row.fitting for row in tally.rows()), default=0),
         )
@@ -179,7 +181,7 @@ class Tallies:
             tally = self._with_balloons(tally, demand)
         told_elsewhere = demand.is_pending_pod or demand.request is not None
         standing = self._standing.get(str(demand.ref), 0)
-        where = _availability(_moving(tally, standing), self._retry)
+        where = replace(_availability(_moving(tally, standing), self._retry), suspended=self._suspended)
         conditions = demand.conditions if told_elsewhere else provisioning(demand, where, starting)
         return DemandOutcome(
             demand,
@@ -191,6 +193,7 @@ class Tallies:
             conditions=conditions,
             on_its_way=tally.on_its_way,
             not_ready=tally.not_ready,
+            suspended=self._suspended,
         )
 
     def _with_balloons(self, tally: _Tally, demand: Demand) -> _Tally:

@@ -14,11 +14,10 @@ from reconciler.model.changes import (
     NodeClaimCreation,
     ObjectChange,
     Plan,
-    StockOut,
     new_node_pools,
 )
 from reconciler.model.findings import Finding
-from reconciler.model.placement import Cause
+from reconciler.model.placement import Cause, StockOut
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY
 from reconciler.model.rules import ALL_REMOVALS
@@ -89,6 +88,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         later=capped.later,
         retry=retry_words(facts.launches, now),
         refusals=facts.refusals,
+        suspended=facts.suspended,
     )
     requests = request_plan(facts, rules.requests, bins, tallies, created, prices.of)
     created = made_by_others(requests.created, facts.demands)

@@ -61,8 +61,9 @@ def loss_words(there: Availability) -> str:
     """What part of a booking is gone, and how it is made good; "" if all of it is there."""
     if there.unplaced:
         return f"the room of {there.unplaced:,} of them is gone, and is made good as soon as there is other room: {there.why}"
-    on_their_way = there.new + there.coming
-    return f"the room of {on_their_way:,} of them was lost, and nodes for it are on their way" if on_their_way else ""
+    lost = there.new + there.coming
+    then = "are not made while headroom is suspended" if there.new and there.suspended else "are on their way"
+    return f"the room of {lost:,} of them was lost, and nodes for it {then}" if lost else ""
 
 
 def not_yet(reason: str, message: str) -> Condition:

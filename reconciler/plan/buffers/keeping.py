@@ -88,11 +88,13 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
     chunks, words = f"{demand.desired:,} chunks", f"all {demand.desired:,} chunks have room"
     if demand.desired == 1:
         chunks, words = "1 chunk", "the 1 chunk has room"
+    # New nodes count as on their way: they are once the status is written, and another message would be another write.
+    unmade = where.new if where.suspended else 0
     missing = [
         f"{count:,} {words}"
         for count, words in (
-            # New nodes count as on their way: they are once the status is written, and another message would be another write.
-            (where.coming + where.new, "on nodes that are on their way"),
+            (where.coming + where.new - unmade, "on nodes that are on their way"),
+            (unmade, "on nodes that are not made while headroom is suspended"),
             (where.not_ready, "on nodes that are not ready"),
             (starting, "with room for balloon pods that do not run yet"),
             (where.unplaced, "without a place"),

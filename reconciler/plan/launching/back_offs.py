@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
-from reconciler.model.changes import NodeClaimCreation, StockOut
+from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
@@ -27,7 +27,7 @@ from reconciler.model.nodes import (
     InstanceType,
     NodeClaim,
 )
-from reconciler.model.placement import Cause, PlannedNode, read_holdings, words_of_holdings
+from reconciler.model.placement import Cause, PlannedNode, StockOut, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Moment, Record, Unreadable, records_of, remembered, restored
 from reconciler.model.requirements import listed_values

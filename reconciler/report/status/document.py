@@ -112,7 +112,7 @@ def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: list[dict[
     """ready, coming, missing: chunks; together those that are asked for."""
     wanted = outcome.demand.desired or 0
     ready = wanted if outcome.is_full else max(0, min(wanted, outcome.ready))
-    coming = min(wanted - ready, outcome.on_its_way + outcome.on_new)
+    coming = min(wanted - ready, outcome.coming)
     state = _state(outcome, ready, coming)
     since = outcome.short_since if state in ATTENTION else None
     return {

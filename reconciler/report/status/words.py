@@ -121,7 +121,7 @@ def request_words(row: Row) -> str:
     if state == "booked":
         return f"booked, room for {counted(wanted, 'pod')}"
     if state == "waiting":
-        missing = row["unplaced"]
+        missing = row["capacity"]["missing"]
         return f"{word} for {missing:,} of {counted(wanted, 'pod')}" if missing else "its nodes are on their way"
     return str(word)
 

@@ -206,6 +206,11 @@ def test_nothing_is_written_until_it_is_taken_back() -> None:
     assert suspended.required_plan.has_changes
     assert "headroom is suspended: nothing of this is applied" in suspended.required_plan.notes
     assert sandbox.wait().node_claims == ()
+    unmade = "of 3 chunks, 3 on nodes that are not made while headroom is suspended"
+    assert unmade in explanation_text(explanation(suspended.required_plan, "CapacityBuffer/shop/web"))
+    assert re.search(
+        rf"  buffer      shop/web  0/3 ready, 3 missing(, .*)?: {unmade}\n", status_of(suspended.required_plan)
+    )
     sandbox.write(Annotate(INVENTORY.ref, (("headroom.dev/suspend", None),)))
     assert cycle.run("change").change_set is not None
     assert sandbox.wait().node_claims
