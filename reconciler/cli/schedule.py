@@ -79,7 +79,12 @@ class Span:
 )
 @options("now")
 @click.option("--from", "start", type=Moment(), help="Start of the timeline.  [default: now]")
-@click.option("--to", "end", type=Moment(), help="End of the timeline, instead of --span.")
+@click.option(
+    "--to",
+    "end",
+    type=Moment(),
+    help="End of the timeline, instead of --span. All but JSON goes on to the end of its day.",
+)
 @click.option("--span", type=click.Choice(list(_DAYS)), help="Length of the timeline.  [default: week]")
 @options("config")
 @output_option("text", "json", "svg", "html")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from reconciler.model.buffers import ONE_SHOTS_KEY, SHARES_KEY
 from reconciler.model.changes import (
+    Action,
     DemandOutcome,
     NodeClaimChanges,
     NodeClaimCreation,
@@ -116,7 +117,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         schedules=tuple(state_at(schedule, facts.now) for schedule in facts.effective.schedules),
         budgets=budget_outcomes(pools, states, facts.now),
         cost=cost_of(bins, prices, node_claims, static=resized, assumptions=_assumptions(facts, capped)),
-        findings=_findings(facts, rules.owner, (*objects.findings, *pruning.findings, *kept)),
+        findings=_findings(facts, rules.owner, (*objects.findings, *pruning.findings, *kept), applied),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
         unused={
@@ -234,10 +235,15 @@ def _notes(facts: Facts, of_the_changes: Sequence[str], missed: Sequence[StockOu
     return tuple(notes)
 
 
-def _findings(facts: Facts, owner: Owner, of_the_changes: Sequence[Finding]) -> tuple[Finding, ...]:
+def _findings(
+    facts: Facts, owner: Owner, of_the_changes: Sequence[Finding], applied: Iterable[ObjectChange]
+) -> tuple[Finding, ...]:
+    """Nothing is found about an object that nobody declares any more and that the plan deletes."""
+    gone = {change.ref for change in applied if change.action is Action.DELETE}
+    standing = (item for item in facts.findings if item.position is not None or item.ref not in gone)
     of_the_view = (*hostname_findings(facts.view.nodes), *clock_findings(facts.view.clock_skew))
     new = new_inventory_finding(facts.view, owner)
-    found = {*facts.findings, *of_the_changes, *of_the_view, *(() if new is None else (new,))}
+    found = {*standing, *of_the_changes, *of_the_view, *(() if new is None else (new,))}
     return tuple(sorted(found, key=lambda finding: (finding.sort_key, str(finding.ref))))
 
 

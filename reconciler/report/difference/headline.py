@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 
 from reconciler.model import codes
 from reconciler.model.changes import Action
@@ -151,13 +151,15 @@ def _growth(change: Difference, now: int, zone: tzinfo | None) -> list[str]:
     peak = None if change.cost is None else change.cost.new_nodes()
     if peak is None or peak.most <= max(0, now):
         return []
-    since, at = (
-        f"from {moment(time, zone)}" if time > change.head.now else "once the cluster has settled"
-        for time in (peak.since, peak.at)
-    )
+    since, at = (_from(time, change, zone) for time in (peak.since, peak.at))
     if now > 0 or peak.since == peak.at:
         return [f"up to {counted(peak.most, 'more node')} {at}"]
     return [f"{counted(peak.first, 'more node')} {since}, up to {peak.most:,} {at}"]
+
+
+def _from(time: datetime, change: Difference, zone: tzinfo | None) -> str:
+    """Nodes of this hour may take a while to come and go, so no time says when their number is that of the declared state."""
+    return f"from {moment(time, zone)}" if time > change.head.now else "once the cluster has settled"
 
 
 def cost_words(change: Difference) -> str:
@@ -283,7 +285,8 @@ class Gates:
         peak = cost.new_nodes()
         if self.max_new_nodes is not None and peak is not None and peak.most > self.max_new_nodes:
             allowed = f"{self.max_new_nodes:,} {'is' if self.max_new_nodes == 1 else 'are'} allowed"
-            sentences.append(f"up to {counted(peak.most, 'new node')} from {moment(peak.at, zone)}; {allowed}")
+            nodes = counted(peak.most, "new node")
+            sentences.append(f"up to {nodes} {_from(peak.at, change, zone)}; {allowed}")
         if self.no_unplaced:
             for ref, loss in sorted(cost.shortfalls().items()):
                 sentences += [f"{ref}: {_with_way_out(words)}" for words in loss_words(_bounded(loss), zone)]

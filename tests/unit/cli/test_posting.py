@@ -59,7 +59,7 @@ def test_the_report_is_printed_also_where_the_forge_refuses_to_be_asked(
     assert "CapacityBuffer/default/web" in done.stdout
     assert "headroom: nothing was posted on GitHub pull request 7\nheadroom: GitHub " in done.stderr
     assert words in done.stderr
-    assert "headroom: up to 1 new node from " in done.stderr
+    assert "headroom: up to 1 new node once the cluster has settled" in done.stderr
     assert timings.exists()
     assert TOKEN not in done.stderr
     assert len(forge.asked) == 1  # neither a comment nor a status

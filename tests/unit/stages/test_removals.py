@@ -173,3 +173,14 @@ def test_a_folder_in_which_there_never_was_anything_is_no_stall() -> None:
     result = shop.passes()
     assert result.tree is not None
     assert result.tree.stalled is None
+
+
+def test_nothing_is_found_about_an_object_that_the_same_pass_deletes() -> None:
+    shop = Shop(web=1)
+    shop.source.commit(files(web=1) | {"api.yaml": buffer("api", "replicas: 1", of="podTemplateRef: {name: other}")})
+    found = [(item.code, item.ref.name) for item in shop.passes(60).required_plan.findings if item.ref is not None]
+    assert ("target-not-found", "api") in found
+    shop.source.commit(files(web=1))
+    plan = shop.cycle.plan().required_plan
+    assert "CapacityBuffer/shop/api" in {str(change.ref) for change in plan.objects}
+    assert not [item for item in plan.findings if item.ref is not None and item.ref.name == "api"]
