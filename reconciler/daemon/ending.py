@@ -2,13 +2,16 @@
 
 A pass reports every stage and every call to the cluster; a poll reports its beginning. Git reports all that it reads and writes for
 either. If one is silent for too long, health fails within two minutes; placing may compile its loops first, which has two minutes more.
-Health itself cannot answer while one operation holds the interpreter. So a C thread of `faulthandler` ends the process unless it is
-postponed each second. A kill at any instant loses nothing, and the daemon's supervisor restarts it.
+The process then ends by itself and shows where every thread was. Health itself cannot answer while one operation holds the interpreter.
+So a C thread of `faulthandler` ends the process too unless it is postponed each second. That one is for a held interpreter alone: it reads
+the frames of threads without asking, and beside threads that run it breaks the process more often than it shows them.
+A kill at any instant loses nothing, and the daemon's supervisor restarts it.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 import sys
 import threading
@@ -50,7 +53,7 @@ SLOW = 20.0
 GIT = "git"
 """The phase in which a pass waits for Git: the first tree, if no poll has brought it yet."""
 FROZEN = 100.0
-"""Seconds until the process ends once that is no longer postponed."""
+"""Seconds until the process ends once something is stuck, or nothing postpones its end."""
 
 
 class Watchdog:
@@ -81,6 +84,7 @@ class Watchdog:
         self._at: tuple[str, float] | None = None
         self._polls_since: float | None = None
         self._git_at = 0.0
+        self._well_at = seconds()
 
     def progress(self, phase: str) -> None:
         """Reports that the pass has reached this phase, or makes progress in it."""
@@ -128,11 +132,18 @@ class Watchdog:
         return silent if silent > patience + self._more.get(phase, 0.0) else 0.0
 
     def feed(self) -> None:
-        """Postpones the end of the process, unless a pass is stuck. Must be called each second."""
+        """Postpones the end of the process. If something has been stuck for long, ends it. Must be called each second."""
         if self._of_pass(self._patience):
             self.on_stuck()
-        if self._ends_process and not self.complaint and not self._elsewhere():
-            faulthandler.dump_traceback_later(self._frozen, exit=True)
+        if not self._ends_process:
+            return
+        now = self._seconds()
+        if not (self.complaint or self._elsewhere()):
+            self._well_at = now
+        elif now - self._well_at >= self._frozen:
+            faulthandler.dump_traceback()
+            os._exit(1)
+        faulthandler.dump_traceback_later(self._frozen, exit=True)
 
     def close(self) -> None:
         if self._ends_process:
