@@ -83,7 +83,7 @@ class Span:
     "--to",
     "end",
     type=Moment(),
-    help="End of the timeline, instead of --span. All but JSON goes on to the end of its day.",
+    help="End of the timeline, instead of --span. All but JSON shows whole days.",
 )
 @click.option("--span", type=click.Choice(list(_DAYS)), help="Length of the timeline.  [default: week]")
 @options("config")
