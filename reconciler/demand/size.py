@@ -19,7 +19,7 @@ from reconciler.model.findings import Code
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import Labels
 from reconciler.model.pods import PodAffinityTerm, PodShape, PriorityClass, ResourceQuota
-from reconciler.model.quantity import CPU, MEMORY, PODS, Resources, format_amount
+from reconciler.model.quantity import CPU, MEMORY, PODS, Resources, readable_amount
 from reconciler.model.requirements import LabelSelector, Requirement
 
 _FIELDS: Mapping[str, str] = {
@@ -146,7 +146,7 @@ def _within_limits(
     limits: tuple[tuple[str, int], ...], requests: Resources, count: int | None, dialect: Dialect, facts: list[str]
 ) -> Size:
     most = limit_count(requests, limits)
-    words = ", ".join(f"{name} {format_amount(name, amount)}" for name, amount in limits) or "nothing"
+    words = ", ".join(f"{name} {readable_amount(name, amount)}" for name, amount in limits) or "nothing"
     if most is None:
         message = f"its limits ({words}) name no resource that its chunks ask for"
         if dialect is Dialect.CLUSTER_AUTOSCALER:

@@ -113,15 +113,15 @@ _MANY = 100_000
 
 
 def readable_amount(resource: str, amount: int) -> str:
-    """An amount for sentences: as `format_amount`, but above 100 CPUs in whole ones and tenths (`4,968.2`), and round bytes as `100M`."""
+    """An amount for sentences: as `format_amount`, but above 100 CPUs in whole ones and tenths (`4,968.2`), and bytes by the suffix with
+    the least number (`4G`, not `3906250Ki`)."""
     if resource == CPU and amount > _MANY:
         return f"{amount / 1000:,.1f}".removesuffix(".0")
-    words = format_amount(resource, amount)
-    if _is_in_bytes(resource) and words.isdecimal():
-        return next(
-            (f"{amount // step}{suffix}" for suffix, step in _DECIMAL_STEPS if amount and amount % step == 0), words
-        )
-    return words
+    if amount and _is_in_bytes(resource):
+        steps = (*_BINARY_STEPS, *_DECIMAL_STEPS, ("", 1))
+        number, suffix = min((amount // step, suffix) for suffix, step in steps if amount % step == 0)
+        return f"{number}{suffix}"
+    return format_amount(resource, amount)
 
 
 @dataclass(frozen=True, slots=True)

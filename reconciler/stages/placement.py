@@ -17,7 +17,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NODEPOOL_LABEL, PLACEHOLDER_LABEL, InstanceType, NodePool, node_pool_ref
 from reconciler.model.placement import Placement, PlannedNode
-from reconciler.model.quantity import Resources, format_amount
+from reconciler.model.quantity import Resources, readable_amount
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
@@ -274,7 +274,9 @@ def lowered_limits(
         for resource, left in sorted(limits.left(pool.name).items()):
             if left >= 0 or was.get(resource, 0) < 0:
                 continue
-            limit, used = (format_amount(resource, amount) for amount in (allowed[resource], allowed[resource] - left))
+            limit, used = (
+                readable_amount(resource, amount) for amount in (allowed[resource], allowed[resource] - left)
+            )
             message = f"it is over its {resource} limit of {limit}: {used} used"
             hint = "raise the limit, or expect no new node in it until enough of them have gone"
             ref = node_pool_ref(pool.name)

@@ -24,7 +24,7 @@ from reconciler.model.nodes import (
     InstanceType,
     NodePool,
 )
-from reconciler.model.quantity import Resources, format_amount
+from reconciler.model.quantity import Resources, readable_amount
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import PLENTY, Amounts, LimitArrays
@@ -115,7 +115,7 @@ class PoolLimits:
     def words(self, offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
         """What is in the way of a pool's new nodes, if each of these types that would do (given by number) is short of something."""
         least = min(shortages, key=lambda item: item.resource)
-        limit, used = (format_amount(least.resource, amount) for amount in (least.limit, least.used))
+        limit, used = (readable_amount(least.resource, amount) for amount in (least.limit, least.used))
         if least.used == least.limit:
             counted = offers.minimums and least.resource != NODES
             so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
@@ -127,7 +127,7 @@ class PoolLimits:
             amount, name = min(
                 (offers.capacities[number].get(least.resource), types[number].name) for number in fitting
             )
-            smallest = f"{name}, the smallest that would do, has {format_amount(least.resource, amount)}"
+            smallest = f"{name}, the smallest that would do, has {readable_amount(least.resource, amount)}"
             words = f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"
         promised = self._promised.get(offers.pool.name)  # part of the usage is for nodes that pending pods need
         return f"{words}; the nodes that pending pods need are counted in" if promised else words

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reconciler.model.placement import Cause, UnplacedReason
-from reconciler.model.quantity import Resources, format_amount
+from reconciler.model.quantity import Resources, readable_amount
 from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, sold_in
 from reconciler.placement.requirements import Mask
@@ -77,7 +77,7 @@ def min_values_reason(offers: PoolOffers, rows: Mask, limits: PoolLimits) -> Unp
     if shortage is None:
         return None
     resource, counts = shortage.resource, least.largest.get(shortage.resource)
-    limit, used, one = (format_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
+    limit, used, one = (readable_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
     words = f"has used {used} of its {resource} limit of {limit}, and a node that lists enough types for its minValues counts as {one}"
     return UnplacedReason(Cause.AT_LIMIT, len(least.instance_types), f"NodePool {name} {words}")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodePool
 from reconciler.model.placement import Cause, UnplacedReason
-from reconciler.model.quantity import format_amount
+from reconciler.model.quantity import readable_amount
 from reconciler.placement.arrays import times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import NODES, RESERVATION_MARK, is_reservation
@@ -210,7 +210,7 @@ def _too_small(state: State, batch: Batch, offers: PoolOffers, instance_types: S
     absent = [column for column in np.flatnonzero(request).tolist() if not rooms[:, column].any()]
     if absent:
         asked = listed(
-            f"{resource_words(names[n])} ({format_amount(names[n], int(request[n]))} asked for)" for n in absent
+            f"{resource_words(names[n])} ({readable_amount(names[n], int(request[n]))} asked for)" for n in absent
         )
         several = len(instance_types) > 1
         return f"none of {len(instance_types)} types has any {asked}" if several else f"its one type has no {asked}"

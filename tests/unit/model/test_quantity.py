@@ -99,6 +99,8 @@ def test_fits_ignores_what_is_not_asked_for() -> None:
         ("cpu", 10_000_000, "10,000"),
         ("memory", 1536 * 2**20, "1536Mi"),
         ("memory", 100 * 10**6, "100M"),
+        ("memory", 4 * 10**9, "4G"),
+        ("memory", 4 * 2**30, "4Gi"),
         ("memory", 1001, "1001"),
     ],
 )
