@@ -292,7 +292,8 @@ def _rows_of(
     counters = sorted({counter for some in limited.values() for pair in some for counter in pair})
     if not counters:
         return SpreadRows()
-    domains = sorted(set[Domain].intersection(*(state.domains_of(rules[counter]) for counter in counters)), key=str)
+    common = set[int].intersection(*(set(state.domains_of(rules[counter]).tolist()) for counter in counters))
+    domains = sorted(state.topology.counters[counters[0]].named(common), key=str)
     waits = any(first != second for first, second in circular)
     sizes = _sizes(state, placed, own) if waits else dict.fromkeys(own, 1.0)
     amounts = np.zeros((len(counters), len(counters)))

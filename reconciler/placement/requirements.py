@@ -273,10 +273,6 @@ class LabelTable:
         # `numpy.unique` would load masked arrays, which takes as long as a small placement.
         return [cells[code] for code in np.flatnonzero(np.bincount(codes[rows])).tolist()]
 
-    def domains(self, key: str) -> list[str | None]:
-        """The value in each row; None where it is absent or undecided."""
-        return [cell if isinstance(cell, str) else None for cell in (row.get(key) for row in self._rows)]
-
     def having(self, key: str) -> Mask:
         """By row, whether it is certain to have the label, even if its value is not decided yet."""
         codes, cells = self.column(key)

@@ -154,6 +154,13 @@ class Counter:
     def on_hosts(self) -> bool:
         return self.numbers is None
 
+    def named(self, columns: Iterable[int]) -> list[Domain]:
+        """The domains that have these columns."""
+        if self.numbers is None:
+            return list(columns)
+        names = list(self.numbers)
+        return [names[column] for column in columns]
+
     def count(self, domain: Domain) -> int:
         column = domain if self.numbers is None else self.numbers.get(domain, -1)
         return int(self.counts.table[self.row, column]) if isinstance(column, int) and column >= 0 else 0

@@ -27,7 +27,7 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import Resources, readable_amount
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.arrays import PLENTY, Amounts, LimitArrays
+from reconciler.placement.arrays import PLENTY, Amounts, LimitArrays, Numbers
 from reconciler.placement.offers.offerings import Offerings
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import Mask, Requirements
@@ -172,8 +172,9 @@ class RunningLimits:
         self._names = sorted(names - {NODES})
         self._capacities = self.charges(capacity for item in offers for capacity in item.capacities)
         self._uncharged: Amounts = np.zeros((0, len(self._names)), dtype=np.int64)
-        ends = np.cumsum([len(item.capacities) for item in offers])
-        self._of_pool = np.split(self._capacities, ends[:-1]) if offers else []
+        self._ends = np.cumsum([len(item.capacities) for item in offers])[:-1]
+        """By pool but the last, where its types end."""
+        self._of_pool = np.split(self._capacities, self._ends) if offers else []
         self.largest: Amounts = np.zeros((len(offers), len(self._names)), dtype=np.int64)
         """By pool, the most of each resource that any of its types has."""
         for pool, capacities in enumerate(self._of_pool):
@@ -191,6 +192,12 @@ class RunningLimits:
         """A row for each list of resources, a column for each that is limited."""
         rows = [[min(item.get(name), PLENTY) for name in self._names] for item in charged]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self._names))
+
+    def charge(self, change: Numbers) -> None:
+        """change: by type (numbered across all pools), how many more nodes there are, below 0 for fewer."""
+        for name, counts, capacities in zip(self._pools, np.split(change, self._ends), self._of_pool, strict=True):
+            more = Resources.of(zip(self._names, (counts @ capacities).tolist(), strict=True))
+            self._limits.charge(name, more, nodes=int(counts.sum()))
 
     def new_types(self, pool: int) -> Mask:
         """By type of the pool (given by number), whether one more node of it stays within the limits."""

@@ -16,7 +16,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
-from reconciler.placement.arrays import Numbers
+from reconciler.placement.arrays import Flags, Numbers
 from reconciler.placement.batches import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.constraints.domain_counters import (
     Counted,
@@ -183,12 +183,15 @@ class Topology:
         self._constraint_sets: dict[tuple[int, bool], ConstraintSet] = {}
         """Cache by number of the class and chunks_only, cleared like the one above."""
         self._alike: dict[tuple[object, ...], int] = {}
-        self._existing: dict[int, set[Domain]] = {}
-        self._domains: dict[str, list[Domain | None]] = {}
         self._columns: dict[int, Numbers] = {}
         self.assumptions = self._table.assumptions
-        self.expected: dict[int, set[Domain]] = {}
-        """By counter, domains without a node so far, in which other demands will get nodes (see `domains.expect_planned`)."""
+        self.over_labels: list[int] = []
+        """Numbers of the counters of spread constraints on other labels than the hostname."""
+        self.seen: Flags = np.zeros((0, 0, 0), dtype=np.bool_)
+        """What these see, shape (counters on labels, 2 + templates, domains): whether an existing bin is in the domain, or a node is
+        expected there; and then whether nodes of each template are, or could be."""
+        self.expected: set[int] = set()
+        """Counters of spread constraints for which nodes are expected that other demands will get."""
 
     def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[TopologyRule, ...]:
         """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
@@ -240,33 +243,44 @@ class Topology:
             self._counted_in.clear()
             self._constraint_sets.clear()
 
-    def domains(self, key: str) -> list[Domain | None]:
-        """The domain of each existing bin; None where the label is absent or undecided."""
-        if key not in self._domains:
-            hosts = range(len(self._bins))
-            known: Iterable[Domain | None] = hosts if key == HOSTNAME_LABEL else self._bins.table.domains(key)
-            self._domains[key] = list(known)
-        return self._domains[key]
-
     def column_of(self, key: str, domain: Domain) -> int:
         """Of a label's value in `labels`."""
         return self.labels.column_of(domain, self.numbers.setdefault(key, {}))
 
-    def existing_domains(self, rule: TopologyRule) -> set[Domain]:
-        """Domains that a spread constraint looks at: those of existing bins, with or without pods, and those expected."""
-        if rule.counter not in self._existing:
-            included = self.counters[rule.counter].included
-            assert included is not None
-            domains = self.domains(rule.key)
-            seen = {domain for number in np.flatnonzero(included).tolist() if (domain := domains[number]) is not None}
-            self._existing[rule.counter] = seen | self._open_domains(rule.key, self.counters[rule.counter].counted)
-        return self._existing[rule.counter] | self.expected.get(rule.counter, set())
+    def see(self, planes: int, found: Iterable[tuple[int, int, int]]) -> None:
+        """Adds so many planes to `seen`, and what is found: row, plane and column."""
+        more = max(map(len, self.numbers.values()), default=0) - self.seen.shape[2]
+        if planes or more:
+            self.seen = np.pad(self.seen, ((0, 0), (0, planes), (0, more)))
+        for where in found:
+            self.seen[where] = True
 
-    def _open_domains(self, key: str, counted: Counted) -> set[Domain]:
+    def expect(self, position: int, columns: Numbers | tuple[()]) -> None:
+        """Lets these domains count as there for a spread constraint, though no node is there yet."""
+        self.expected.add(position)
+        if len(columns):
+            self.seen[self.counters[position].row, 1, columns] = True
+
+    def expect_nothing(self) -> None:
+        """Forgets the domains that were expected."""
+        self.expected.clear()
+        self.seen[:, 1] = False
+
+    def _see_existing(self) -> None:
+        found = []
+        for position, item in enumerate(self.counters):
+            inclusion, key = item.counted.inclusion, item.counted.key
+            if inclusion is not None and not item.on_hosts:
+                self.over_labels.append(position)
+                columns = self.columns(position)
+                possible = {self.column_of(key, value) for value in self._open_domains(key, inclusion)}
+                certain = np.flatnonzero(np.bincount(columns[columns >= 0])).tolist()
+                found += [(item.row, 0, column) for column in possible.union(certain)]
+        self.seen = np.zeros((len(self.labels.table), 0, 0), dtype=np.bool_)
+        self.see(2, found)
+
+    def _open_domains(self, key: str, inclusion: Inclusion) -> set[str]:
         """The possible values of bins whose label is undecided, where the constraint may look at those bins."""
-        inclusion = counted.inclusion
-        if key == HOSTNAME_LABEL or inclusion is None:
-            return set()
         codes, cells = self._bins.table.column(key)
         open_cells = [(codes == code, cell) for code, cell in enumerate(cells) if isinstance(cell, tuple)]
         if not open_cells:
@@ -274,7 +288,7 @@ class Topology:
         looked_at = np.ones(len(self._bins), dtype=np.bool_)
         if inclusion.tolerations is not None:
             looked_at = self._bins.taint_toleration.tolerating(inclusion.tolerations)
-        found: set[Domain] = set()
+        found: set[str] = set()
         for wanted in [Requirements()] if inclusion.terms is None else [term.literal for term in inclusion.terms]:
             possible = looked_at & self._bins.table.matching(wanted.without(frozenset({key})), possibly=True)
             asked = wanted.get(key)
@@ -299,9 +313,8 @@ class Topology:
             id(placed.bound_group.shape): placed.bound_group.shape for placed in self._bins.bound_groups
         }.values():
             self._ask_for(owned(shape, self._table.selection))
-        if not self.counters:
-            return
-        for placed in self._bins.bound_groups:
+        self._see_existing()
+        for placed in self._bins.bound_groups if self.counters else ():
             shape = placed.bound_group.shape
             for position in self._counts_of(self._needs.class_of(shape), shape):
                 counter = self.counters[position]

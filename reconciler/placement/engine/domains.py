@@ -6,7 +6,7 @@ ask for the same nodes. Where they do not, the order of the domains and of the p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby, product
@@ -16,7 +16,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.arrays import BATCH, BIN, CHUNKS, PLENTY, Amounts, Fractions, Numbers
 from reconciler.placement.batches import RANK_OF, Batch, Needs
-from reconciler.placement.constraints.domain_counters import Counter, Domain
+from reconciler.placement.constraints.domain_counters import Counter
 from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
 from reconciler.placement.engine.fill import Task
 from reconciler.placement.engine.open import size_options_of
@@ -311,18 +311,3 @@ def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, sinc
     rows, balance = state.placed(since), Balance(state)
     used = np.unique(rows[rows[:, BATCH] == state.index_of(batch), BIN])
     return not len(used) or all(balance.holds(rule, used) for rule in rules if rule.key != HOSTNAME_LABEL)
-
-
-def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
-    """Lets the domains of the nodes planned now count for these rules from the start of the next attempt."""
-    for rule in rules:
-        inclusion = state.topology.counters[rule.counter].counted.inclusion
-        known = state.topology.expected.setdefault(rule.counter, set())
-        if rule.key == HOSTNAME_LABEL:
-            known.add(_NEW_HOST)
-        else:
-            known |= state.planned.domains(rule.key, inclusion)
-
-
-_NEW_HOST: Domain = -1
-"""Stands for a node that will exist, empty at first. Bins are numbered from 0, so no bin has this number."""

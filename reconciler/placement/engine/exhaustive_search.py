@@ -17,7 +17,7 @@ import numpy as np
 from reconciler.placement.arrays import Fractions
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.domain_counters import TopologyRule
-from reconciler.placement.engine.domains import NOWHERE, Combination, combinations_of, cost_of, expect_planned
+from reconciler.placement.engine.domains import NOWHERE, Combination, combinations_of, cost_of
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.open import (
     empty_node,
@@ -245,11 +245,10 @@ class Search:
 
     def _is_balanced(self) -> bool:
         """Whether spread holds. Where nodes are made, the minimum over hosts is 0, since another may always come (as in Karpenter)."""
-        topology = self._state.topology
         if self._state.planned.count:
-            expect_planned(self._state, self._over_hosts)
+            self._state.expect_planned(self._over_hosts)
         broken = self._packer.broken()
-        topology.expected.clear()
+        self._state.topology.expect_nothing()
         return not broken
 
     def _is_whole(self, left: Counter[int]) -> bool:

@@ -53,8 +53,7 @@ class Shares:
         self._counts: list[list[int]] = []
         self._there: list[list[bool]] = []
         for rule, row in zip(rules, self._rules, strict=True):
-            domains = state.domains_of(rule) if rule.by_minimum else ()
-            columns, width = {topology.column_of(rule.key, item) for item in domains}, len(topology.numbers[rule.key])
+            columns, width = state.domains_of(rule).tolist() if rule.by_minimum else (), len(topology.numbers[rule.key])
             self._counts.append(topology.labels.table[row[COUNTER], :width].tolist())
             self._there.append([column in columns for column in range(width)])
 

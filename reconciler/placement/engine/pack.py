@@ -11,7 +11,7 @@ import numpy as np
 from reconciler.placement.arrays import BATCH, BIN, Numbers
 from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.pod_rules import SpreadRule, affinity_of
-from reconciler.placement.engine.domains import Balance, expect_planned
+from reconciler.placement.engine.domains import Balance
 from reconciler.placement.engine.fill import has_room
 from reconciler.placement.engine.open import settle
 from reconciler.placement.engine.over_domains import OverDomains
@@ -55,7 +55,7 @@ class Packer:
             if not broken:
                 break
             for rules in broken.values():
-                expect_planned(self._state, rules)
+                self._state.expect_planned(rules)
             if attempt >= _ATTEMPTS:
                 last = next(item for item in self._batches if item.number == max(broken))
                 others = () if last.whole is None else [item for item in self._batches if item.whole == last.whole]
@@ -169,7 +169,7 @@ class Packer:
             if item.number in self.unplaced and not item.waits
             if item.number in left_out or any(rule.counter in expected for rule in self._state.constraints(item).spread)
         ]
-        expected.clear()
+        self._state.topology.expect_nothing()
         saved, unplaced = self._state.save(), dict(self.unplaced)
         for item in again:
             self._refused.pop(item.number, None)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, TypeVar
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
-from reconciler.placement.arrays import BIN, CHUNKS, KEPT, NOW, WAS, Numbers, ResourceColumns
+from reconciler.placement.arrays import BIN, CHUNKS, KEPT, NOW, WAS, Flags, Numbers, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, Inclusion, TopologyRule
@@ -26,7 +25,7 @@ from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
 from reconciler.placement.offers.cheapest_sizes import worth_of_room
 from reconciler.placement.offers.node_templates import Compatibilities, NodeTemplate, NodeTemplates
-from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.offers.pool_offers import PoolOffers, by_weight
 
 Made = TypeVar("Made")
 
@@ -130,17 +129,16 @@ class State:
         self._kept: dict[tuple[object, ...], Any] = {}
         self._asked = requests * counts[:, None]
         self.value_room(alone=False)
-        self.weights = _by_weight(offers)
-        """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
+        self.weights = by_weight(offers)
         self.batches: list[Batch] = []
         """Those of which something was placed, as the journal numbers them."""
         self._index: dict[int, int] = {}
         """The number of each of them, by identity."""
         self._journal = Journal()
-        self._seen = {(item.counted.key, item.counted.inclusion): item.on_hosts for item in topology.counters}
+        self._counted = {(item.counted.key, item.counted.inclusion): item.on_hosts for item in topology.counters}
         """What counters differ in as to where they count: label, nodes that they look at, and whether that is the hostname."""
-        numbers = {seen: number for number, seen in enumerate(self._seen)}
-        self._seen_by = [numbers[item.counted.key, item.counted.inclusion] for item in topology.counters]
+        numbers = {counted: number for number, counted in enumerate(self._counted)}
+        self._counted_by = [numbers[item.counted.key, item.counted.inclusion] for item in topology.counters]
         self._domain_columns: Numbers = np.zeros((len(topology.counters), 0), dtype=np.int64)
         self.fullness = bins.fullness()
         """How full existing bins were at the start, so that their order does not change while placing."""
@@ -189,7 +187,7 @@ class State:
     def start_again(self, saved: int) -> None:
         """Undoes everything done since, and forgets the domains that were expected."""
         self.roll_back(saved)
-        self.topology.expected.clear()
+        self.topology.expect_nothing()
 
     def placed(self, since: int = 0) -> Numbers:
         """Rows of the journal: everything that was placed (since then, where given), in order."""
@@ -277,14 +275,7 @@ class State:
         for number, template in new[:, [BIN, NOW]].tolist():
             self.ports.open(number, lists[template].offers.host_ports)
         now = np.bincount(self.planned.type[: self.planned.count], minlength=len(self.templates.room))
-        change = now - np.bincount(types, minlength=len(now))
-        for pool in sorted(self.limited):
-            capacities, first = self.offers[pool].capacities, self.templates.type_base[pool]
-            counts = change[first : first + len(capacities)].tolist()
-            both = list(zip(capacities, counts, strict=True))
-            more = Resources.total(capacity * count for capacity, count in both if count > 0)
-            instead_of = Resources.total(capacity * -count for capacity, count in both if count < 0)
-            self.limits.charge(self.offers[pool].pool.name, more, instead_of, nodes=sum(counts))
+        self.running_limits.charge(now - np.bincount(types, minlength=len(now)))
         saved = self.save() + whole
         self._journal.add(rows, len(rows))
         self.roll_back(saved)
@@ -315,13 +306,13 @@ class State:
         hostname not below 0 where they count."""
         fresh = self.templates.list[self._domain_columns.shape[1] :]
         if fresh:
-            found = [[self._column(item, *seen) for item in fresh] for seen in self._seen.items()]
-            more = np.array(found, dtype=np.int64).reshape(len(found), len(fresh))[self._seen_by]
+            found = [[self._column(item, *counted) for item in fresh] for counted in self._counted.items()]
+            more = np.array(found, dtype=np.int64).reshape(len(found), len(fresh))[self._counted_by]
             self._domain_columns = np.concatenate([self._domain_columns, more], axis=1)
         return self._domain_columns
 
-    def _column(self, template: NodeTemplate, seen: tuple[str, Inclusion | None], on_hosts: bool) -> int:  # noqa: FBT001
-        key, inclusion = seen
+    def _column(self, template: NodeTemplate, counted: tuple[str, Inclusion | None], on_hosts: bool) -> int:  # noqa: FBT001
+        key, inclusion = counted
         if template.is_included(inclusion) is False:
             return -1
         value = None if on_hosts else template.decided(key)
@@ -338,38 +329,55 @@ class State:
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin; None while it is undecided, or where the label is absent."""
-        if number < self.base:
-            return self.topology.domains(key)[number]
         if key == HOSTNAME_LABEL:
             return number
+        if number < self.base:
+            cell = self.bins.table.row(number).get(key)
+            return cell if isinstance(cell, str) else None
         return self.planned.of(number - self.base).decided(key)
 
-    def domains_of(self, rule: TopologyRule) -> set[Domain]:
-        """Domains that a spread constraint looks at: of existing and planned bins, and those expected. Not for hostnames."""
-        inclusion = self.topology.counters[rule.counter].counted.inclusion
-        return self.topology.existing_domains(rule) | self.planned.domains(rule.key, inclusion)
+    @property
+    def seen(self) -> Flags:
+        """What spread constraints see (see `Topology.seen`), nodes of all templates included."""
+        topology, first = self.topology, self.topology.seen.shape[1]
+        fresh = [(first + place, template) for place, template in enumerate(self.templates.list[first - 2 :])]
+        found = [
+            (item.row, plane, topology.column_of(item.counted.key, domain))
+            for plane, template in fresh
+            for item in map(topology.counters.__getitem__, topology.over_labels)
+            for domain in template.domains(item.counted.key, item.counted.inclusion)
+        ]
+        topology.see(len(fresh), found)
+        return topology.seen
+
+    def expect_planned(self, rules: Iterable[TopologyRule]) -> None:
+        """Lets the domains of the nodes planned now count for these rules from the start of the next attempt."""
+        for rule in rules:
+            on_hosts = rule.key == HOSTNAME_LABEL
+            self.topology.expect(rule.counter, () if on_hosts else self.domains_of(rule))
+
+    def domains_of(self, rule: TopologyRule) -> Numbers:
+        """The columns of the domains that a spread constraint looks at: of existing and planned bins, and those expected."""
+        counter = self.topology.counters[rule.counter]
+        if counter.included is not None and counter.on_hosts:
+            return np.append(
+                np.flatnonzero(counter.included), self.base + self.planned.hosts(counter.counted.inclusion)
+            )
+        planes = [0, 1, *(2 + number for number in self.planned.present)]
+        return np.flatnonzero(self.seen[counter.row, planes].any(axis=0))
 
     def least_of(self, rule: TopologyRule) -> int:
         """The global minimum of a spread constraint: the fewest pods that count in any domain it looks at."""
-        counter = self.topology.counters[rule.counter]
-        if rule.key != HOSTNAME_LABEL:
-            domains = self.domains_of(rule)
-            return rule.least(map(counter.count, domains), len(domains))
-        assert counter.included is not None
-        if self.topology.expected.get(rule.counter) and self.may_make_nodes():
-            return 0
-        existing = np.flatnonzero(counter.included)
-        planned = self.planned.hosts(counter.counted.inclusion) + self.base
-        # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
-        more = len(self.planned.hosts(counter.counted.inclusion, surely=True)) if rule.numbers[1] > 1 else len(planned)
-        counts = self.topology.hosts.table[counter.row, np.concatenate([existing, planned])]
-        return rule.least([int(counts.min())] if len(counts) else [], len(existing) + more)
+        counter, domains = self.topology.counters[rule.counter], self.domains_of(rule)
+        number = len(domains)
+        if counter.on_hosts:
+            if rule.counter in self.topology.expected and self.may_make_nodes():
+                return 0
+            if rule.numbers[1] > 1:
+                # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
+                number -= len(self.planned.hosts(counter.counted.inclusion, unsure=True))
+        return rule.least(counter.counts.table[counter.row, domains].tolist(), number)
 
     def bound_of(self, rule: TopologyRule) -> int:
         """The most pods that may count in a domain under the rule, as things stand."""
         return rule.bound(self.least_of(rule) if rule.by_minimum else 0)
-
-
-def _by_weight(offers: Sequence[PoolOffers]) -> list[tuple[int, ...]]:
-    order = sorted(range(len(offers)), key=lambda number: (-offers[number].pool.weight, offers[number].pool.name))
-    return [tuple(group) for _, group in groupby(order, key=lambda number: offers[number].pool.weight)]

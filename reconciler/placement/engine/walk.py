@@ -6,13 +6,12 @@ after batch where they are not. What batches ask for gets its number when it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from reconciler.placement.arrays import BATCH, BOUND, POOL, Flags, Numbers, OfferArrays, RuleArrays, TopologyArrays
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.engine.domains import combinations_of, prices_differ
 from reconciler.placement.engine.fill import Task, has_room, host_rules, most_on_empty, rule_row
@@ -68,7 +67,6 @@ class BatchWalk:
         self._kind_rows: _Rows = []
         self._rules: _Rows = []
         self._counted: _Rows = []
-        self._by_minimum: dict[int, TopologyRule] = {}
         self._options: _Rows = []
         self._spans: dict[tuple[int, Compatibility, int], tuple[int, int]] = {}
         """Where the options for combinations (by identity) begin and end, by the compatibility in the first of them, and the most chunks."""
@@ -136,7 +134,6 @@ class BatchWalk:
         self._counted += [
             [number, item.row, int(item.on_hosts)] for number, item in zip(numbers, counters, strict=True)
         ]
-        self._by_minimum |= {rule.counter: rule for rule in constraints.on_labels if rule.by_minimum}
         return len(self._kind_rows) - 1
 
     def _make_tables(self) -> None:
@@ -157,29 +154,7 @@ class BatchWalk:
         self._empty: Numbers = np.full((len(compatibilities), len(state.offers)), -1, dtype=np.int64)
         self._bought: Flags = np.array([item.bought_as for item in compatibilities], dtype=np.bool_)
         self._make_sizes(_ROWS)
-        self._seen: Flags = np.zeros((len(state.topology.labels.table), 0, 0), dtype=np.bool_)
-        self._see([[state.topology.existing_domains(rule) for rule in self._by_minimum.values()]])
         self._templates = -1
-
-    def _see(self, domains: Sequence[Sequence[Iterable[Domain]]]) -> None:
-        """Adds bins to those that spread constraints may look at: for each of them and for each constraint, the domains."""
-        topology = self._state.topology
-        there = [
-            (topology.counters[rule.counter].row, place, topology.column_of(rule.key, domain))
-            for place, by_rule in enumerate(domains)
-            for rule, found in zip(self._by_minimum.values(), by_rule, strict=True)
-            for domain in found
-        ]
-        self._seen = np.pad(self._seen, ((0, 0), (0, len(domains)), (0, 0)))
-        self._widen()
-        for row, place, column in there:
-            self._seen[row, place - len(domains), column] = True
-
-    def _widen(self) -> None:
-        """Makes room for values of labels that have become known."""
-        more = max(map(len, self._state.topology.numbers.values()), default=0) - self._seen.shape[2]
-        if more > 0:
-            self._seen = np.pad(self._seen, ((0, 0), (0, 0), (0, more)))
 
     def _make_sizes(self, rows: int) -> None:
         self._at[SIZES] = 0
@@ -194,7 +169,6 @@ class BatchWalk:
         log: Numbers = np.empty((int(jobs[job:, 2].sum()) + 2 * self._width, 6), dtype=np.int64)
         while True:
             self._see_templates()
-            self._widen()
             if not self._usable:
                 return job
             at[PLANNED], at[LOGGED] = planned.count, 0
@@ -212,7 +186,7 @@ class BatchWalk:
                 state.running_limits.largest,
             )
             counts = state.topology.labels.table
-            topology: TopologyArrays = (counts, nodes, state.domain_columns(), self._seen)
+            topology: TopologyArrays = (counts, nodes, state.domain_columns(), state.seen)
             before = planned.type[: planned.count].copy()
             hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
             stopped = state.kernel.walk(
@@ -247,7 +221,7 @@ class BatchWalk:
 
     def _see_templates(self) -> None:
         """Takes new templates into the tables, and those that nodes of them have once chunks come to them."""
-        state, counters = self._state, self._state.topology.counters
+        state = self._state
         if not self._usable or self._templates == len(state.templates.list):
             return
         known = -1
@@ -257,7 +231,4 @@ class BatchWalk:
             joins = [item.joined() for item, _ in self._compatibilities]
         self._joins: Numbers = np.array([item[:known] for item in joins], dtype=np.int64)
         self._grows: Flags = np.isin(state.templates.spans[POOL, :known], state.weights[0])
-        fresh = state.templates.list[max(0, self._templates) : known]
         self._templates = known
-        by_rule = [(rule.key, counters[rule.counter].counted.inclusion) for rule in self._by_minimum.values()]
-        self._see([[template.domains(*seen) for seen in by_rule] for template in fresh])

@@ -345,10 +345,10 @@ def walk(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one loop, as those that it 
             row = own[rule, COUNTER]
             for domain in range(domains):
                 here[rule, domain] = counts[row, domain]
-                there[rule, domain] = seen[row, 0, domain]
+                there[rule, domain] = seen[row, 0, domain] or seen[row, 1, domain]
             for template in range(len(planned) if own[rule, SKEW] > 0 else 0):
                 for domain in range(domains if planned[template] > 0 else 0):
-                    there[rule, domain] |= seen[row, 1 + template, domain]
+                    there[rule, domain] |= seen[row, 2 + template, domain]
         shares, steps = np.zeros(len(choices), dtype=np.int64), 1
         order = np.arange(len(choices))
         if kind[BY_PRICE]:

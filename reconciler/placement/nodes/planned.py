@@ -17,7 +17,7 @@ from reconciler.placement.arrays import (
     Numbers,
 )
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain, Inclusion
+from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
@@ -120,16 +120,9 @@ class PlannedNodes:
         """The row of its pool's catalog that it would be bought as now: the cheapest that holds its chunks."""
         return int(self.of(index).type_rows[self.position[index]])
 
-    def domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
-        """Domains of planned nodes that a spread constraint looks at; of a node whose domain is undecided, all possible ones.
-
-        Not for hostnames, of which there may be many (see `hosts`)."""
-        parts = (self.templates.list[number].domains(key, inclusion) for number in self.present)
-        return frozenset[Domain]().union(*parts)
-
-    def hosts(self, inclusion: Inclusion | None, *, surely: bool = False) -> Amounts:
-        """The planned nodes that a spread constraint looks at, or may look at. surely: only those of which that is certain."""
+    def hosts(self, inclusion: Inclusion | None, *, unsure: bool = False) -> Amounts:
+        """The planned nodes that a spread constraint looks at, or may look at. unsure: only those of which that is not certain."""
         judged = ((number, self.templates.list[number].is_included(inclusion)) for number in self.present)
         seen = np.zeros(len(self.templates.list), dtype=np.bool_)
-        seen[[number for number, included in judged if included or (included is None and not surely)]] = True
+        seen[[number for number, included in judged if included is None or (included and not unsure)]] = True
         return np.flatnonzero(seen[self.template[: self.count]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, product
+from itertools import chain, combinations, groupby, product
 
 import numpy as np
 
@@ -140,6 +140,12 @@ class PoolOffers:
 def usable(pool: NodePool) -> bool:
     """Whether placeholders may be made from it: not from a static pool, one being deleted, or one that is not ready."""
     return pool.replicas is None and not pool.deleting and pool.ready
+
+
+def by_weight(offers: Sequence[PoolOffers]) -> list[tuple[int, ...]]:
+    """Their numbers, in groups of equal weight: the heaviest group first, each group by name."""
+    order = sorted(range(len(offers)), key=lambda number: (-offers[number].pool.weight, offers[number].pool.name))
+    return [tuple(group) for _, group in groupby(order, key=lambda number: offers[number].pool.weight)]
 
 
 def node_class_label(pool: NodePool) -> str:

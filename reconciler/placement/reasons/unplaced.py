@@ -273,7 +273,7 @@ def _rule_words(state: State, rule: TopologyRule, number: int | None) -> str:
 
 def _because(state: State, rule: SpreadRule, number: int | None) -> str:
     """`minDomains 5, 3 zones are there`, or the counts of domains, the lowest first."""
-    domains = _domains(state, rule)
+    domains = state.topology.counters[rule.counter].named(state.domains_of(rule).tolist())
     if rule.has_enough(len(domains)):
         return _counts(state, state.topology.counters[rule.counter], domains, also=number)
     noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key)
@@ -283,19 +283,9 @@ def _because(state: State, rule: SpreadRule, number: int | None) -> str:
     return f"minDomains {rule.min_domains}, {there}"
 
 
-def _domains(state: State, rule: TopologyRule) -> set[Domain]:
-    if rule.key != HOSTNAME_LABEL:
-        return state.domains_of(rule)
-    planned = state.planned.hosts(state.topology.counters[rule.counter].counted.inclusion) + state.base
-    return state.topology.existing_domains(rule) | set(planned.tolist())
-
-
 def _taken(counter: Counter) -> list[Domain]:
     """Domains with at least one pod that counts."""
-    columns = counter.counts.table[counter.row].nonzero()[0].tolist()
-    if counter.numbers is None:
-        return list(columns)
-    return [domain for domain, column in counter.numbers.items() if column in columns]
+    return counter.named(counter.counts.table[counter.row].nonzero()[0].tolist())
 
 
 def _counts(state: State, counter: Counter, domains: Iterable[Domain], *, also: int | None = None) -> str:
