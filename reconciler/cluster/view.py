@@ -102,10 +102,13 @@ class ViewStore:
     def _shapes(self) -> ShapePool:
         return ShapePool()
 
+    def _decoded(self, resource: Resource, body: Body) -> Decoded:
+        return decode(resource, body, self._shapes if resource.key == PODS.key else None)
+
     def put(self, resource: Resource, body: Body) -> bool:
         """Takes an added or changed object; returns whether the next view differs."""
         with self._lock:
-            return self._put(resource, decode(resource, body, self._shapes))
+            return self._put(resource, self._decoded(resource, body))
 
     def remove(self, resource: Resource, namespace: str, name: str) -> bool:
         """Removes an object; returns whether the next view differs."""
@@ -122,7 +125,7 @@ class ViewStore:
         values = self._values.get(resource.key, {})
         for body in bodies:
             with self._lock:
-                item = decode(resource, body, self._shapes)
+                item = self._decoded(resource, body)
                 at = (item.namespace, item.name)
                 known = values.get(at)
             # After a lost watch most objects are as they were: the known value itself takes no second room.

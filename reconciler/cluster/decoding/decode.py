@@ -93,13 +93,12 @@ class Decoded(NamedTuple):
 
 def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
     """Decodes one object. Never raises, so that one malformed object does not affect the others. shapes: shared by pods."""
-    pool = shapes or ShapePool()
     if not isinstance(body, _JSON):
-        return _decoded_message(resource, body, pool)
+        return _decoded_message(resource, body, shapes)
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
     try:
         document = _decoder_of(resource).decode(data)
-        value = _value_of(resource, document, data, pool)
+        value = _value_of(resource, document, data, shapes)
     except Exception as error:  # noqa: BLE001 - it concerns this object alone
         return _unreadable(resource, data, _why(error))
     metadata: wire.MetadataWire = document.metadata
@@ -117,11 +116,11 @@ def _decoder_of(resource: Resource) -> msgspec.json.Decoder[Any]:
     return _WORKLOAD if resource.builtin else _SCALED
 
 
-def _value_of(resource: Resource, document: Any, data: bytes | msgspec.Raw, shapes: ShapePool) -> Value | None:
+def _value_of(resource: Resource, document: Any, data: bytes | msgspec.Raw, shapes: ShapePool | None) -> Value | None:
     if resource.key in _READ:
         return _READ[resource.key][1](document)
     if resource.key == PODS.key:
-        return pod_of(document, shapes)
+        return pod_of(document, shapes or ShapePool())
     if resource.declared:
         return _declared(resource, document, data)
     if not resource.builtin:
@@ -151,12 +150,12 @@ def wire_of(resource: Resource, body: Mapping[str, Any]) -> Any:
         raise Invalid(_unreadable(resource, msgspec.json.encode(body), _why(error)).problem) from error
 
 
-def _decoded_message(resource: Resource, message: protobuf.Message, shapes: ShapePool) -> Decoded:
+def _decoded_message(resource: Resource, message: protobuf.Message, shapes: ShapePool | None) -> Decoded:
     metadata = message.metadata
     namespace, name = intern(metadata.namespace), metadata.name
     try:
         if resource.key == PODS.key:
-            value: Value | None = shapes.pod_of(message)
+            value: Value | None = (shapes or ShapePool()).pod_of(message)
         else:
             value = _READ[resource.key][1](protobuf.object_of(resource, message))
     except Exception as error:  # noqa: BLE001 - it concerns this object alone
@@ -214,10 +213,14 @@ def _declared(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> L
     metadata.pop("resourceVersion", None)
     entries = workloads.managers_in(data) if metadata.pop("managedFields", None) else ()
     # Items of an API server's list lack apiVersion and kind.
-    body.setdefault("apiVersion", resource.api_version)
+    if "apiVersion" not in body:
+        body["apiVersion"] = resource.api_version
     body.setdefault("kind", resource.kind)
+    ref = ref_of(resource, document.metadata)
+    if not entries:
+        return LiveObject(ref, body)
     return LiveObject(
-        ref_of(resource, document.metadata),
+        ref,
         body,
         workloads.field_managers(entries),
         workloads.status_writes(entries),

@@ -19,9 +19,8 @@ from reconciler.placement.batches import RANK_OF, Batch, Needs
 from reconciler.placement.constraints.domain_counters import Counter
 from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
 from reconciler.placement.engine.fill import Task
-from reconciler.placement.engine.open import size_options_of
+from reconciler.placement.engine.open import SizeOptions, size_options_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.requirements import ABSENT, Requirements, Values, one_of, settled
 
 MOST_COMBINATIONS = 512

@@ -20,6 +20,7 @@ from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.engine.domains import NOWHERE, Combination, combinations_of, cost_of
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.open import (
+    SizeOptions,
     empty_node,
     growable,
     most_with_minimums,
@@ -28,7 +29,6 @@ from reconciler.placement.engine.open import (
 from reconciler.placement.engine.over_domains import Shares
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import NodeTemplate
 
 
@@ -94,7 +94,8 @@ def _domains(state: State, batch: Batch, closed: Mapping[Combination, int]) -> l
         together = {rule.key for rule in bootstrapping}
         judged = [rule for rule in judged if rule not in bootstrapping]
         combinations = [item for item in combinations if None not in {item.by_key[key] for key in together}]
-    return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed)
+    shares = Shares(state, judged, combinations, opening=batch.opens_nodes)
+    return shares.allowed(closed) if judged else combinations
 
 
 def _existing(state: State, task: Task) -> Iterator[Destination]:

@@ -1,10 +1,13 @@
-"""Makes new nodes for chunks that found no room, and larger ones of nodes already planned.
+"""Makes new nodes for chunks that found no room, in the sizes that hold these at the lowest price, and larger ones of nodes already planned.
 
 The NodePool with the highest weight that can take a chunk wins. Ties are broken by the cheapest mix of sizes for all remaining
 chunks, then by the pool's name, then by the type's. A planned node is made larger when that costs no more than another node.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,11 +31,70 @@ from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.fill import NO_NUMBERS, Task, host_rules, most_on_empty
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.loops.planned_nodes import join_of
-from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import Mask
+
+Mix: TypeAlias = list[tuple[int, int]]
+"""Nodes to make, each as (choice, chunks on it)."""
+
+_FEW = 8
+"""Prices are always computed up to this many chunks, since a table that small costs next to nothing."""
+
+
+@dataclass(slots=True, eq=False)
+class SizeOptions:
+    """The instance types that new nodes can have for equal chunks, and their cheapest mixes, computed once for each count.
+
+    types: numbers through all pools. chunks: how many one node of the type holds, 0 where the type cannot be had.
+    prices: of its cheapest offering, in billionths of a USD an hour. costs: the same less what its room is worth. These have shape (types,).
+    useful: indices into them of the sizes to choose from, the smallest first. compatibility: of the chunks.
+    """
+
+    types: Numbers
+    chunks: Numbers
+    prices: Numbers
+    costs: Numbers
+    useful: Numbers
+    compatibility: Compatibility
+    _known: dict[int, Mix] = field(default_factory=dict)
+    _mixes: Numbers = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
+    """By number of chunks, the price of the cheapest mix, and how many nodes it has."""
+
+    def mix(self, count: int, kernel: Kernel) -> Mix:
+        """The cheapest nodes for `count` chunks, fullest first; a choice is an index into `types`. Empty when there is no size.
+
+        Exact up to a few times the largest size. Beyond that, most nodes have the size with the lowest price per chunk. Among equal
+        prices fewer nodes win, then the first choice."""
+        if count not in self._known:
+            self._known[count] = self._chosen(count, kernel) if len(self.useful) else []
+        return self._known[count]
+
+    def _chosen(self, count: int, kernel: Kernel) -> Mix:
+        times = np.empty(len(self.useful), dtype=np.int64)
+        costs = self.mix_prices(count, kernel)
+        kernel.mix_of(self.chunks, self.costs, self.useful, costs, self._mixes[1], count, times)
+        mix, left = [], count
+        for place in reversed(np.repeat(self.useful, times).tolist()):
+            if left > 0:
+                mix.append((place, min(int(self.chunks[place]), left)))
+                left -= mix[-1][1]
+        return mix
+
+    def mix_prices(self, count: int, kernel: Kernel) -> Numbers:
+        """The price of the mixes for 0, 1, … up to at least `count` chunks; PLENTY where there is none."""
+        known = self._mixes.shape[1]
+        if count >= known:
+            self._mixes = np.empty((2, max(count + 1, 2 * known, _FEW)), dtype=np.int64)
+            kernel.mix_costs(self.chunks, self.costs, self.useful, self._mixes[0], self._mixes[1])
+        prices: Numbers = self._mixes[0]
+        return prices
+
+
+def mix_price(mix: Mix, prices: Numbers) -> int:
+    return sum(int(prices[choice]) for choice, _ in mix)
 
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:

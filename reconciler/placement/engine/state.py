@@ -22,8 +22,7 @@ from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.nodes.existing import Bins
-from reconciler.placement.nodes.planned import PlannedNodes
-from reconciler.placement.offers.cheapest_sizes import worth_of_room
+from reconciler.placement.nodes.planned import PlannedNodes, worth_of_room
 from reconciler.placement.offers.node_templates import Compatibilities, NodeTemplate, NodeTemplates
 from reconciler.placement.offers.pool_offers import PoolOffers, by_weight
 

@@ -1,6 +1,14 @@
-"""Planned nodes as arrays. A row is a node of which it is still open what it will be bought as."""
+"""Planned nodes as arrays, and what the room is worth that they leave. A row is a node of which it is still open what it will be bought as.
+
+A node with room for chunks to come beats a smaller one that is cheaper by no more than what that room is worth. The worth of each resource
+is a price at which all that is asked for costs most, while no type of node costs less than its room: the dual of buying fractions of nodes
+for all chunks together. Where a resource has none, such as memory where CPU runs out first, a little of what is asked for most in relation
+to it decides.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,6 +16,8 @@ from reconciler.placement.arrays import (
     EMPTY,
     KEPT,
     MINIMUM,
+    MOST_WORTH,
+    PLENTY,
     RUNNING,
     TEMPLATE,
     USED,
@@ -18,9 +28,11 @@ from reconciler.placement.arrays import (
 )
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Inclusion
+from reconciler.placement.constraints.limits import is_reservation
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
+from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import Mask
 
 _FIRST_ROWS = 64
@@ -126,3 +138,63 @@ class PlannedNodes:
         seen = np.zeros(len(self.templates.list), dtype=np.bool_)
         seen[[number for number, included in judged if included is None or (included and not unsure)]] = True
         return np.flatnonzero(seen[self.template[: self.count]])
+
+
+_TIES = 0.05
+"""The part of the worth that goes by what is asked for alone."""
+_ENOUGH_BATCHES = 16
+"""From this many batches on, a batch is priced as if others used the room that it leaves. With fewer, nobody does."""
+_LEAST = 1e-9
+
+
+def worth_of_room(
+    offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions, *, alone: bool
+) -> tuple[Fractions, Fractions]:
+    """By resource, what free room is worth; by type of all pools, what its room takes off its price. In billionths of a USD an hour.
+
+    rooms: of these types, shape (types, resources). asked: what each batch requests in all, shape (batches, resources). alone: the resource
+    that makes it dearest is all that can run out.
+    """
+    together = asked.sum(axis=0)
+    scale = np.maximum(together, 1.0)
+    # A reservation costs next to nothing, and there are few.
+    least = [item.least_prices(item.rows & (not is_reservation(item))) for item in offers]
+    prices = np.concatenate([np.zeros(0), *least])
+    sold = (prices > 0) & (prices < PLENTY)
+    if not sold.any() or not together.any():
+        return np.zeros(len(together)), np.zeros(len(rooms))
+    prices, parts = prices[sold], np.maximum(rooms[sold], 0) / scale
+    even = 1.0 / max((parts.sum(axis=1) / prices).max(), _LEAST)
+    wanted = together / scale
+    dual = dual_of(parts, prices, wanted)
+    if alone:
+        dual = dual_of(parts, prices, np.where(np.arange(len(wanted)) == dual.argmax(), wanted, 0.0))
+    worth = MOST_WORTH * ((1 - _TIES) * dual + _TIES * even) / scale
+    if len(asked) < _ENOUGH_BATCHES:
+        return worth, np.zeros(len(rooms))
+    return worth, np.maximum(rooms, 0) @ worth
+
+
+def dual_of(rooms: Fractions, prices: Fractions, asked: Fractions) -> Fractions:
+    """The worth that makes `asked` dearest, with no room of a type worth more than its price. By the simplex method."""
+    resources = len(asked)
+    table = np.block([[rooms, prices[:, None]], [-np.where((rooms > 0).any(axis=0), asked, 0.0), np.zeros(1)]])
+    columns, rows = np.arange(resources), np.full(len(prices), -1)
+    for _ in range(8 * resources):
+        column = int(table[-1, :-1].argmin())
+        if table[-1, column] > -_LEAST:
+            break
+        able = table[:-1, column] > _LEAST
+        ratios = np.where(able, table[:-1, -1] / np.where(able, table[:-1, column], 1.0), np.inf)
+        row = int(ratios.argmin())
+        if not able[row]:
+            break
+        pivot = table[row, column]
+        row_now, column_now = table[row] / pivot, -table[:, column] / pivot
+        table -= np.outer(table[:, column], row_now)
+        table[row], table[:, column], table[row, column] = row_now, column_now, 1 / pivot
+        rows[row], columns[column] = columns[column], rows[row]
+    found: Fractions = np.zeros(resources)
+    basic = np.flatnonzero(rows >= 0)
+    found[rows[basic]] = np.maximum(table[basic, -1], 0.0)  # rounding leaves some a little below
+    return found

@@ -13,7 +13,7 @@ from reconciler.model.placement import Holding, words_of_holdings
 from reconciler.model.view import ClusterView
 from reconciler.placement.cache import Cache
 from reconciler.placement.engine.retention import stays_of
-from reconciler.placement.offers.cheapest_sizes import dual_of
+from reconciler.placement.nodes.planned import dual_of
 from reconciler.placement.place import place, solve
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape, term

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.placement.engine.open import Mix, SizeOptions, mix_price
 from reconciler.placement.loops.kernel import plain
-from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplates
 from reconciler.placement.requirements import ANYWHERE
 
