@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 import click
@@ -59,6 +60,8 @@ def _fetch(address: str) -> dict[str, Any]:
             document: dict[str, Any] = json.load(response)
             return document
     except (OSError, ValueError) as error:
+        if getattr(error, "code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
+            raise Transient(f"the daemon at {address} has not made a pass yet", hint="its log says why") from error
         reason = getattr(error, "reason", error)
         raise _silent(address, str(getattr(reason, "strerror", None) or reason)) from error
 

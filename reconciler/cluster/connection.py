@@ -114,11 +114,11 @@ class Answer:
         return status
 
 
-class RefusedError(Exception):
-    """The server's answer was a refusal."""
+class RefusedError(Transient):
+    """The server's answer was a refusal. what: begins the message."""
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.status)
+    def __init__(self, answer: Answer, what: str = "") -> None:
+        super().__init__(f"{what}{answer.failure().message}")
         self.answer = answer
 
 

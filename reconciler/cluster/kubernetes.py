@@ -14,7 +14,7 @@ import msgspec
 
 from reconciler.cluster.access import Access
 from reconciler.cluster.apply import InventoryParent
-from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, RefusedError, uncounted
+from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, uncounted
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection, LeaseRecord
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
@@ -144,11 +144,8 @@ class KubernetesCluster:
         path = self._discovery.path_of(resource)
         if path is None:
             return
-        try:
-            for page in pages_of(self._connection, path, resource):
-                yield from (msgspec.json.decode(item) for item in page.items or ())
-        except RefusedError as error:
-            raise Transient(f"{resource} cannot be read: {error.answer.failure().message}") from error
+        for page in pages_of(self._connection, path, resource):
+            yield from (msgspec.json.decode(item) for item in page.items or ())
 
     def read_scaled(self) -> Iterator[tuple[Resource, Manifest]]:
         """Every object of kinds with a scale that headroom does not know by name. Raises `Transient`."""

@@ -112,7 +112,7 @@ class Scales:
         except RefusedError as error:
             if error.answer.status == FORBIDDEN:
                 return None
-            raise Transient(f"{resource} cannot be read: {error.answer.failure().message}") from error
+            raise
         return [ref_of(resource, msgspec.json.decode(item, type=NamespaceWire).metadata) for item in items]
 
     def _scale(self, ref: ObjectRef, resource: Resource, *, odd_is_none: bool = False) -> Manifest | None:
@@ -124,7 +124,7 @@ class Scales:
         if answer.status == NOT_FOUND or (odd_is_none and not answer.ok and answer.status != FORBIDDEN):
             return None
         if not answer.ok:
-            raise Transient(answer.failure().message)
+            raise RefusedError(answer)
         try:
             scale = msgspec.json.decode(answer.data, type=_ScaleWire)
         except msgspec.MsgspecError as error:

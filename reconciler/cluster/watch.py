@@ -64,7 +64,7 @@ def pages_of(connection: Connection, path: str, resource: Resource, *, accept: s
         if isinstance(answer, Exception):
             raise answer
         if not answer.ok:
-            raise RefusedError(answer)
+            raise RefusedError(answer, f"{resource} cannot be read: ")
         page = protobuf.page_of(resource, answer.data) if protobuf.is_protobuf(answer.data) else list_items(answer.data)
         token, coming = page.metadata.continue_ or "", SimpleQueue[Answer | Exception]()
         if token:

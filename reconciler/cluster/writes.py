@@ -152,16 +152,10 @@ class Writer:
         answer = self._send("PATCH", path + subresource, document, content_type=_APPLY, query=query, dry_run=dry_run)
         if subresource and answer.status == NOT_FOUND:
             return _gone(write)
-        if not answer.ok:
-            return _refused(write, answer)
-        after = msgspec.json.decode(answer.data)
-        if dry_run and answer.status != _CREATED and after == self._get(path):
+        is_update = answer.ok and answer.status != _CREATED
+        if dry_run and is_update and msgspec.json.decode(answer.data) == self._get(path):
             return WriteResult(write, Outcome.UNCHANGED)
-        if not dry_run:
-            self._wrote(write.ref, after)
-        return WriteResult(
-            write, Outcome.APPLIED, version=str((after.get("metadata") or {}).get("resourceVersion", ""))
-        )
+        return self._done(write, answer, dry_run=dry_run)
 
     def _annotate(self, write: Annotate, path: str, *, dry_run: bool) -> WriteResult:
         for _ in range(_ATTEMPTS):
@@ -201,9 +195,11 @@ class Writer:
     def _done(self, write: Write, answer: Answer, *, dry_run: bool) -> WriteResult:
         if not answer.ok:
             return _refused(write, answer)
-        if not dry_run:
-            self._wrote(write.ref, msgspec.json.decode(answer.data))
-        return WriteResult(write, Outcome.APPLIED)
+        after = msgspec.json.decode(answer.data)
+        version = "" if after.get("kind") == "Status" else str((after.get("metadata") or {}).get("resourceVersion", ""))
+        if version and not dry_run:
+            self._written(write.ref, version)
+        return WriteResult(write, Outcome.APPLIED, version=version)
 
     def _path(self, ref: ObjectRef, version: str | None = None) -> str | None:
         """The object's path. If its kind seems not to be served, discovery is repeated once: a CRD may be seconds old."""
@@ -232,11 +228,6 @@ class Writer:
             headers={"Content-Type": content_type},
             resource=_plural_in(path),
         )
-
-    def _wrote(self, ref: ObjectRef, after: Any) -> None:
-        metadata = after.get("metadata") if isinstance(after, dict) and after.get("kind") != "Status" else None
-        if metadata:
-            self._written(ref, str(metadata.get("resourceVersion", "")))
 
 
 def taken_out(document: Any, written: str) -> Path | None:

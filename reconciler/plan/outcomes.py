@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from operator import attrgetter
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
 from reconciler.model.placement import (
     Cause,
     Holding,
@@ -35,6 +36,8 @@ from reconciler.plan.launching.caps import Cut
 MOST_OF_A_REASON = 5
 """Sentences for one reason: in a cluster with many NodePools a few are enough to see what is wrong."""
 _ORDER = attrgetter("order")
+_UNSEEN = timedelta(minutes=1)
+"""How old a NodeClaim without any condition must be until Karpenter is asked for."""
 _FIRST = 100
 """Comes before any reason that placement gives."""
 
@@ -95,8 +98,9 @@ class Tallies:
         retry: str = "",
         refusals: Mapping[str, str] | None = None,
         suspended: bool = False,
+        now: datetime | None = None,
     ) -> None:
-        """later: nodes of the next waves. refusals: as in `Facts`."""
+        """later: nodes of the next waves. refusals: as in `Facts`. now: by the cluster's clock; None where it is not known."""
         self._retry, self._suspended = retry, suspended
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing((item for item in bins if item.name in leaving), serving)
@@ -108,10 +112,8 @@ class Tallies:
                 tally.existing += holding.count
                 tally.on_its_way += holding.count if is_on_its_way else 0
                 tally.not_ready += holding.count if is_not_ready else 0
-                if item.node_claim is not None and item.node_claim.launch_failure:
-                    claim = item.node_claim.name
-                    words = f"Karpenter could not launch NodeClaim {claim}: its condition Launched says why"
-                    tally.unlaunched = tally.unlaunched or words
+                if item.node_claim is not None and is_on_its_way:
+                    tally.unlaunched = tally.unlaunched or _why_unlaunched(item.node_claim, now)
         created = tuple(created)
         for planned in (*(creation.planned for creation in created), *later):
             for holding in planned.holdings:
@@ -214,6 +216,15 @@ class Tallies:
             pods = "1 balloon pod waits" if missing == 1 else f"{missing:,} balloon pods wait"
             counted.count_reason(UnplacedReason(Cause.BALLOON_PODS, 1, f"{pods} for a node", _FIRST), missing)
         return counted
+
+
+def _why_unlaunched(claim: NodeClaim, now: datetime | None) -> str:
+    """Karpenter gives a NodeClaim all of its conditions as soon as it sees it."""
+    if claim.launch_failure:
+        return f"Karpenter could not launch NodeClaim {claim.name}: its condition Launched says why"
+    if claim.conditions or claim.created is None or now is None or now < claim.created + _UNSEEN:
+        return ""
+    return f"Karpenter has not looked at NodeClaim {claim.name} yet: does it run?"
 
 
 def _availability(tally: _Tally, retry: str) -> Availability:

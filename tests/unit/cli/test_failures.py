@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import unicodedata
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
 from reconciler.cli.application import application
+from reconciler.web.pages import JSON, kept_page
+from reconciler.web.server import PageServer
 from tests.headroom_command import headroom_at
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,6 +113,14 @@ def test_what_cannot_be_done_exits_as_help_states_and_says_why(
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert sorted(tmp_path.iterdir()) == there
+
+
+def test_a_daemon_that_has_made_no_pass_yet_is_no_daemon_that_does_not_answer(tmp_path: Path) -> None:
+    with closing(PageServer("127.0.0.1:0", {"/status": kept_page(lambda: None, lambda: "", JSON)})) as server:
+        server.start()
+        done = headroom_at(tmp_path, "status", "--address", server.address)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"headroom: the daemon at {server.address} has not made a pass yet")
 
 
 KUBECONFIG = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -21,6 +22,8 @@ from reconciler.plan.outcomes import Tallies, pending_outcome
 from tests.builders import buffer_ref, demand, instance_type, node, one_of, pod
 from tests.unit.plan.worlds import chunks, claim, occupied, planned, pool_node, together, waiting_pod, with_node
 
+NOON = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
+UNKNOWN = (("Launched", "Unknown"),)
 HERE = ClusterView(nodes=(node("node-1"),), node_claims=(claim("on-its-way", node_name=None),))
 
 
@@ -96,6 +99,20 @@ def test_a_node_that_could_not_be_launched_is_named() -> None:
         "of 2 chunks, 2 on nodes that are on their way; "
         "Karpenter could not launch NodeClaim failing: its condition Launched says why"
     )
+
+
+@pytest.mark.parametrize(("seconds", "conditions", "is_told"), [(61, (), True), (59, (), False), (61, UNKNOWN, False)])
+def test_a_node_that_karpenter_does_not_look_at_is_named(
+    seconds: int,
+    conditions: tuple[tuple[str, str], ...],
+    is_told: bool,  # noqa: FBT001 - the case
+) -> None:
+    """Karpenter may be down for hours, and all of its nodes were on their way."""
+    waiting = replace(claim("waiting", node_name=None), created=NOON, conditions=conditions)
+    bins = all_bins(ClusterView(node_claims=(waiting,)), (OccupiedBin(None, "waiting", (chunks(2),)),))
+    tallies = Tallies(bins, (), (), (), now=NOON + timedelta(seconds=seconds))
+    words = "; Karpenter has not looked at NodeClaim waiting yet: does it run?" if is_told else ""
+    assert provisioning(tallies.outcome(demand(count=2)))[2] == f"of 2 chunks, 2 on nodes that are on their way{words}"
 
 
 def test_groups_of_a_demand_that_say_the_same_say_it_once() -> None:
