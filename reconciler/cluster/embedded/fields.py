@@ -69,10 +69,10 @@ def with_field(body: Any, field: Field, value: Any) -> Any:
 
 def _with_item(items: list[Any], step: str, rest: Field, value: Any) -> list[Any]:
     index = next((index for index, item in enumerate(items) if _has_key(item, step)), None)
-    inner = with_field(None if index is None else items[index], rest, value)
-    if inner == {} or inner is None:
-        return items if index is None else items[:index] + items[index + 1 :]
-    return [*items, inner] if index is None else [*items[:index], inner, *items[index + 1 :]]
+    if index is None:  # a new item has its key from the start, or the next field would not find it
+        return items if value is None else [*items, with_field(json.loads(step[2:]), rest, value)]
+    inner = with_field(items[index], rest, value)
+    return items[:index] + ([inner] if inner else []) + items[index + 1 :]
 
 
 def _inside(body: Any, step: str) -> Any:

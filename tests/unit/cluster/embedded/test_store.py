@@ -53,6 +53,15 @@ def test_a_field_that_two_own_stays_until_both_have_let_it_go() -> None:
     assert "labels" not in body(sandbox, pool_ref())["metadata"]
 
 
+def test_an_owner_is_one_item_in_whatever_order_its_fields_are_written() -> None:
+    sandbox = Sandbox()
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "node-a", "uid": "a1"}
+    pod = manifest("v1", "Pod", "proxy", "shop", metadata={"ownerReferences": [owner]}, spec={"containers": [{}]})
+    assert sandbox.cluster.apply(pod)["metadata"]["ownerReferences"] == [owner]
+    pod["metadata"]["ownerReferences"] = []
+    assert "ownerReferences" not in sandbox.cluster.apply(pod)["metadata"]
+
+
 def test_a_field_that_another_manager_owns_is_a_conflict_that_names_it_and_changes_nothing() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(buffer(replicas=7), manager="kubectl")
