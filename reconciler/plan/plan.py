@@ -48,7 +48,7 @@ from reconciler.plan.holding.consolidation import (
     with_claims,
 )
 from reconciler.plan.holding.hold import Holds, holds
-from reconciler.plan.launching.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, retry_words, stock_outs
+from reconciler.plan.launching.back_offs import OF_LAUNCHES, retry_words, stock_outs
 from reconciler.plan.launching.caps import (
     COST_NOTE,
     Capped,
@@ -263,7 +263,7 @@ def _overlay_notes(facts: Facts) -> tuple[str, ...]:
 
 def _records(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's records with this package's entries replaced; those of others stay."""
-    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY}
+    own = {PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY, *OF_LAUNCHES}
     others = {key: value for key, value in facts.view.inventory.records.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.records(created, deleted, facts.cluster_now)

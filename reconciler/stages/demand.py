@@ -45,6 +45,7 @@ from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures, rooms
 from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins
 from reconciler.plan.launching.back_offs import launch_record
+from reconciler.plan.launching.small_nodes import with_seen_rooms
 from reconciler.plan.objects.prune import let_down
 from reconciler.plan.requests import Bookings, bookings
 from reconciler.stages.state import PassState, Prepared
@@ -78,6 +79,7 @@ class Prepare:
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, self.rules, state.instance_types)
+        instance_types, sentences = with_seen_rooms(state.instance_types, launches.rooms)
         booked = bookings(view) if REQUESTS_KEY in view.inventory.records else Bookings()
         nodes = self._nodes(state, view, now, booked.kept) if view.machines else ChangingNodes()
         options = PlacementOptions(
@@ -102,8 +104,10 @@ class Prepare:
             state,
             view=view,
             prepared=prepared,
+            instance_types=instance_types if sentences else state.instance_types,
             launches=launches,
             departures=nodes.departures,
+            notes=(*state.notes, *sentences),
             edges=(*state.edges, *edges),
             findings=(*state.findings, *nodes.findings),
         )

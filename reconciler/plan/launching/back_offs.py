@@ -34,9 +34,11 @@ from reconciler.model.requirements import listed_values
 from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.caps import Capped, Cut
+from reconciler.plan.launching.small_nodes import SMALL_NODES_KEY, SeenRoom, rooms_seen
 
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
+OF_LAUNCHES = frozenset({LAUNCHES_KEY, BACK_OFFS_KEY, SMALL_NODES_KEY})
 
 
 class Offered(Record, frozen=True, order=True):
@@ -74,11 +76,12 @@ class BackOff(Record, frozen=True):
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
     """Launches on their way and offerings to leave alone, as of one view. vanished: placeholders that failed since the previous view, by
-    name."""
+    name. rooms: what nodes had that came up small, by instance type."""
 
     launches: Mapping[str, Launch] = field(default_factory=dict)
     back_offs: tuple[BackOff, ...] = ()
     vanished: Mapping[str, Launch] = field(default_factory=dict)
+    rooms: Mapping[str, SeenRoom] = field(default_factory=dict)
 
     def avoided(self, now: datetime, *, since: datetime | None = None) -> frozenset[tuple[str, str, str]]:
         """Offerings (type, zone, capacity type) to leave alone at this time. Karpenter knows nothing of back-offs, so existing NodeClaims
@@ -134,7 +137,8 @@ class LaunchRecord:
         for creation in created:
             planned = creation.planned
             launches.setdefault(creation.name, Launch(_offered(planned), now, words_of_holdings(planned.holdings)))
-        return records_of(LAUNCHES_KEY, launches) | records_of(BACK_OFFS_KEY, list(self.back_offs))
+        records = records_of(LAUNCHES_KEY, launches) | records_of(BACK_OFFS_KEY, list(self.back_offs))
+        return records | records_of(SMALL_NODES_KEY, self.rooms)
 
 
 def without_launches(records: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -180,7 +184,8 @@ def launch_record(
         (item for item in back_offs if now < item.until + rules.back_off_at_most),
         key=lambda item: (item.until, item.offered),
     )
-    return LaunchRecord(launches, tuple(kept), failed)
+    rooms = rooms_seen(view, remembered(view.inventory.records, SMALL_NODES_KEY, SeenRoom), now)
+    return LaunchRecord(launches, tuple(kept), failed, rooms)
 
 
 def _still_out_of_stock(

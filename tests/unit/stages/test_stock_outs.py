@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from reconciler.model.changes import Outcome, Write, WriteResult
-from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload
+from tests.builders import manifest
+from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, node_ref, workload
 from tests.fakes.kept_cluster import KeptCluster, Pass
 
 
@@ -166,3 +167,51 @@ def test_no_new_chunk_comes_to_a_node_that_is_waited_for() -> None:
     shop.keep(20, buffer("small", of="small", replicas=6))
     held = {place.node: place.holdings for place in shop.passes[-1].plan.occupied}
     assert [holding.demand.name for holding in held[name]] == ["web"]
+
+
+# A node may come up with less room than the catalogue says: the type is planned with what its nodes had.
+
+
+def comes_up_with(shop: KeptCluster, cpu: str, seconds: float = 600) -> None:
+    """Time passes in which the kubelet of each m-2x reports so much CPU."""
+
+    def report(node: Document) -> None:
+        node["status"] = {**node["status"], "allocatable": {**node["status"]["allocatable"], "cpu": cpu}}
+
+    for _ in range(int(seconds)):
+        for node in shop.cluster.view().nodes:
+            if node.ready and node.label("node.kubernetes.io/instance-type") == "m-2x":
+                shop.change(node_ref(node.name), report, "kubelet")
+        shop.keep(1)
+
+
+def test_a_type_whose_nodes_come_up_smaller_than_the_catalogue_says_is_planned_with_what_they_have() -> None:
+    shop = KeptCluster(instance_types_offered=1)
+    for document in (node_pool(consolidate_after="10s"), workload(replicas=0, cpu="1900m"), buffer(replicas=2)):
+        shop.cluster.apply(document)
+    comes_up_with(shop, "1800m")
+    assert asked_for(shop) == [("m-2x",), ("m-2x",), ("m-8x",)]
+    assert shop.short() == 0
+    assert [node.label("node.kubernetes.io/instance-type") for node in shop.cluster.view().nodes] == ["m-8x"]
+    note = "nodes of m-2x came up with 1800m CPU for pods, less than their NodeClaims ask for: new ones are planned with that"
+    assert note in shop.passes[-1].plan.notes
+    shop.restart()
+    shop.cluster.apply(workload("small", replicas=0, cpu="1800m"))
+    shop.cluster.apply(buffer("small", of="small", replicas=5))
+    comes_up_with(shop, "1800m", 60)
+    assert asked_for(shop)[3:] == [("m-2x",)] * 3  # two are beside the first chunks
+
+
+def test_a_static_pod_takes_room_on_every_node_of_a_type() -> None:
+    """The kubelet makes it, so that no DaemonSet tells of it beforehand."""
+    shop = KeptCluster(instance_types_offered=1)
+    for document in (node_pool(consolidate_after="10s"), workload(replicas=0, cpu="1900m"), buffer(replicas=1)):
+        shop.cluster.apply(document)
+    for _ in range(300):
+        for node in shop.cluster.view().nodes:
+            owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.name, "controller": True}
+            proxy = manifest("v1", "Pod", f"kube-proxy-{node.name}", "shop", metadata={"ownerReferences": [owner]})
+            container = {"name": "main", "resources": {"requests": {"cpu": "100m"}}}
+            shop.cluster.apply({**proxy, "spec": {"nodeName": node.name, "containers": [container]}})
+        shop.keep(1)
+    assert (asked_for(shop), shop.short()) == ([("m-2x",), ("m-8x",)], 0)
