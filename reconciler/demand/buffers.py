@@ -52,7 +52,7 @@ from reconciler.model.demand import NO_PRIORITY_CLASS, NOT_CREATED_YET, ChunkGro
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
-from reconciler.model.pods import PriorityClass
+from reconciler.model.pods import PodShape, PriorityClass
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import PassCache, remembered
 from reconciler.model.view import ClusterView
@@ -322,7 +322,13 @@ def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Fin
     if shapes:
         parts.append(shapes)
     hint = f"--dialect {other} gives the other reading"
-    return [_finding(item.buffer, codes.DIALECTS_DIFFER, "; ".join(parts), hint)] if parts else []
+    code = codes.CHUNK_TOO_SMALL if shapes and _asks_less(item.shapes, dialect) else codes.DIALECTS_DIFFER
+    return [_finding(item.buffer, code, "; ".join(parts), hint)] if parts else []
+
+
+def _asks_less(shapes: Mapping[Dialect, PodShape], dialect: Dialect) -> bool:
+    """Whether a live pod asks for more than a chunk, so that it may not fit where a chunk does."""
+    return not shapes[Dialect.CLUSTER_AUTOSCALER].requests.fits(shapes[dialect].requests)
 
 
 def _findings_of_keeping(buffer: Buffer, kept: Keeping) -> list[Finding]:
