@@ -18,15 +18,10 @@ from reconciler.model.errors import Invalid
 from reconciler.model.quantity import whole_number
 from reconciler.web.pages import TEXT, Page, Response, is_known_host, protecting_headers
 
-MOST_CONNECTIONS = 32
-MOST_WAITING = 128
+_MOST_WAITING = 128
 """Connections that the kernel keeps until they are accepted. The sender of any more retries only after a second."""
-DEADLINE = 10.0
-"""Seconds that a connection may last, from its first byte to the last of the answer."""
-SILENCE = 5.0
+_SILENCE = 5.0
 """Seconds that a connection may last without a byte in either direction."""
-MOST_PAGES = 8
-"""Answers under way of pages that may take long, or whose reader may be slow."""
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -41,29 +36,25 @@ def parse_address(address: str) -> tuple[str, int]:
 class Listener(ThreadingHTTPServer):
     """A threaded HTTP server, in a thread of its own, that clients cannot exhaust. One request for each connection.
 
-    address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. handler: of its requests. deadline:
-    seconds that a connection may last. most_connections: open at once. most_answers: under way at once, of those that may take long.
-    Raises `Invalid` when it cannot listen there; `hint` then says what to do.
+    address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. handler: of its requests. Raises `Invalid`
+    when it cannot listen there; `hint` then says what to do.
     """
 
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
-    request_queue_size = MOST_WAITING
+    request_queue_size = _MOST_WAITING
     name: str
     hint: str
+    deadline: float = 10
+    """Seconds that a connection may last, from its first byte to the last of the answer."""
+    most_connections: int
+    """Open at once."""
+    most_answers: int
+    """Under way at once, of those that may take long, or whose reader may be slow."""
 
-    def __init__(
-        self,
-        address: str,
-        handler: type[_Handler],
-        *,
-        deadline: float,
-        most_connections: int,
-        most_answers: int,
-    ) -> None:
-        self._deadline, self._most = deadline, most_connections
-        self.slots = threading.BoundedSemaphore(most_answers)
+    def __init__(self, address: str, handler: type[_Handler]) -> None:
+        self.slots = threading.BoundedSemaphore(self.most_answers)
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}
         # Connections whose request is not read yet, in the order of arrival.
@@ -97,13 +88,13 @@ class Listener(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
-            crowded = len(self._open) >= self._most
+            crowded = len(self._open) >= self.most_connections
             oldest = next(iter(self._asking), None) if crowded else None
             if oldest is not None:
                 del self._asking[oldest], self._open[oldest]
                 crowded = False
             if not crowded:
-                self._open[request] = monotonic() + self._deadline
+                self._open[request] = monotonic() + self.deadline
                 self._asking[request] = None
         if oldest is not None:
             with suppress(OSError):
@@ -151,7 +142,7 @@ def _response(page: Page) -> Response:
 class _Handler(BaseHTTPRequestHandler):
     """allowed: the methods that it knows."""
 
-    timeout = SILENCE
+    timeout = _SILENCE
     server_version = "headroom"
     sys_version = ""
     allowed: str
@@ -222,6 +213,7 @@ class PageServer(Listener):
 
     name = "web"
     hint = "set `listen`, or HEADROOM_LISTEN, to a free address of this machine, such as 127.0.0.1:0"
+    most_connections, most_answers = 32, 8
 
     def __init__(
         self,
@@ -231,14 +223,9 @@ class PageServer(Listener):
         probes: Mapping[str, Page] | None = None,
         find: Callable[[str], Page | None] = lambda _path: None,
         hosts: Collection[str] = (),
-        deadline: float = DEADLINE,
-        most_connections: int = MOST_CONNECTIONS,
-        most_pages: int = MOST_PAGES,
     ) -> None:
         self.pages, self.probes, self.find, self.hosts = dict(pages), dict(probes or {}), find, frozenset(hosts)
-        super().__init__(
-            address, _PageHandler, deadline=deadline, most_connections=most_connections, most_answers=most_pages
-        )
+        super().__init__(address, _PageHandler)
 
     def page(self, path: str) -> Response:
         """The page of a path; 404 for a path without one."""
@@ -253,10 +240,6 @@ class PageServer(Listener):
 PATH = "/webhook"
 MOST_BYTES = 5 * 2**20
 """Of a body; a push of thousands of commits may have more, and is then found by the next poll."""
-_MOST_CONNECTIONS = 16
-_MOST_BODIES = 4
-"""In memory at once."""
-
 Take = Callable[[Mapping[str, str], bytes], int]
 """(headers in lower case, body) → the HTTP status to answer with."""
 _WORDS = {
@@ -300,13 +283,8 @@ class WebhookServer(Listener):
 
     name = "webhooks"
     hint = "set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081"
+    most_connections, most_answers = 16, 4  # whose bodies are in memory
 
-    def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
+    def __init__(self, address: str, take: Take) -> None:
         self.take = take
-        super().__init__(
-            address,
-            _WebhookHandler,
-            deadline=deadline,
-            most_connections=_MOST_CONNECTIONS,
-            most_answers=_MOST_BODIES,
-        )
+        super().__init__(address, _WebhookHandler)

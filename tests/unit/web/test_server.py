@@ -23,8 +23,9 @@ PATIENCE = 120.0
 
 
 @contextmanager
-def serving(pages: Mapping[str, Page], **limits: Any) -> Iterator[str]:
-    server = PageServer("127.0.0.1:0", pages, **limits)
+def serving(pages: Mapping[str, Page], *, limits: Mapping[str, float] | None = None, **more: Any) -> Iterator[str]:
+    """limits: attributes of a server, instead of its own."""
+    server = type("Limited", (PageServer,), dict(limits or {}))("127.0.0.1:0", pages, **more)
     server.start()
     try:
         yield server.address
@@ -158,7 +159,7 @@ def test_what_is_no_http_is_refused() -> None:
 
 
 def test_a_client_that_drips_is_cut_off_at_its_deadline() -> None:
-    with serving({"/healthz": check_page(good)}, deadline=0.2) as address, connected(address) as client:
+    with serving({"/healthz": check_page(good)}, limits={"deadline": 0.2}) as address, connected(address) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
         client.settimeout(0.02)
         assert any(drips(client) for _ in range(500))
@@ -177,7 +178,7 @@ def drips(client: socket.socket) -> bool:
 
 
 def test_where_there_is_no_room_the_oldest_that_has_not_asked_makes_way() -> None:
-    with serving({"/healthz": check_page(good)}, most_connections=1, deadline=PATIENCE) as address:
+    with serving({"/healthz": check_page(good)}, limits={"most_connections": 1, "deadline": PATIENCE}) as address:
         with connected(address) as first, connected(address) as second:
             assert hung_up(first)
             second.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
@@ -186,7 +187,7 @@ def test_where_there_is_no_room_the_oldest_that_has_not_asked_makes_way() -> Non
 
 
 def test_sixty_half_open_requests_keep_no_probe_from_its_answer() -> None:
-    with serving({}, probes={"/healthz": check_page(good)}, deadline=PATIENCE) as address:
+    with serving({}, probes={"/healthz": check_page(good)}, limits={"deadline": PATIENCE}) as address:
         half_open = [connected(address) for _ in range(60)]
         for client in half_open:
             with suppress(OSError):
@@ -218,7 +219,7 @@ def test_pages_that_take_long_keep_no_probe_from_its_answer() -> None:
         return Response(b"")
 
     with serving(
-        {"/capacity": slow}, probes={"/healthz": check_page(good)}, most_connections=4, most_pages=2
+        {"/capacity": slow}, probes={"/healthz": check_page(good)}, limits={"most_connections": 4, "most_answers": 2}
     ) as address:
         readers = [threading.Thread(target=get, args=(address, "/capacity")) for _ in range(2)]
         for reader in readers:

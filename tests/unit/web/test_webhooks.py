@@ -30,7 +30,8 @@ def taken() -> Taken:
 
 @pytest.fixture
 def server(taken: Taken) -> Iterator[WebhookServer]:
-    made = WebhookServer("127.0.0.1:0", taken.take, deadline=2.0)
+    made = WebhookServer("127.0.0.1:0", taken.take)
+    made.deadline = 2.0
     made.start()
     yield made
     made.close()
