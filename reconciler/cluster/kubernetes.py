@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Condition, Lock, Thread
 from typing import Any
@@ -239,29 +240,23 @@ _LONGEST_MESSAGE = 1024
 _MOST_REMEMBERED = 2000
 
 
+@dataclass
 class EventLog:
     """Writes core v1 Events, in the object's namespace; for cluster-scoped objects in `default` (as kubelet does for nodes).
 
     uid_of: gives an object's uid, by which `kubectl describe` finds its events.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        discovery: Discovery,
-        uid_of: Callable[[ObjectRef], str],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._connection = connection
-        self._discovery = discovery
-        self._uid_of = uid_of
-        self._now = now
-        self._lock = Lock()
-        self._told: dict[Event, tuple[datetime, str, int]] = {}
+    connection: Connection
+    discovery: Discovery
+    uid_of: Callable[[ObjectRef], str]
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _lock: Lock = field(default_factory=Lock)
+    _told: dict[Event, tuple[datetime, str, int]] = field(default_factory=dict)
 
     def record(self, event: Event) -> None:
         """Writes an event. Never raises, since a lost event does no harm."""
-        now = self._now()
+        now = self.now()
         try:
             with self._lock:
                 last, name, count = self._told.get(event, (now, "", 0))
@@ -286,7 +281,7 @@ class EventLog:
         return answer.status != NOT_FOUND
 
     def _send(self, method: str, event: Event, below: str, content_type: str, body: Mapping[str, Any]) -> Answer:
-        return self._connection.request(
+        return self.connection.request(
             method,
             f"{collection_path('', 'v1', 'events', _namespace(event))}{below}",
             body=msgspec.json.encode(body),
@@ -301,11 +296,11 @@ class EventLog:
             "kind": "Event",
             "metadata": {"name": name, "namespace": _namespace(event)},
             "involvedObject": {
-                "apiVersion": self._discovery.api_version(ref),
+                "apiVersion": self.discovery.api_version(ref),
                 "kind": ref.kind,
                 "name": ref.name,
                 "namespace": ref.namespace,
-                "uid": self._uid_of(ref),
+                "uid": self.uid_of(ref),
             },
             "type": event.kind,
             "reason": event.reason,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from threading import Lock
@@ -21,22 +21,17 @@ def seconds_awake_or_asleep() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+@dataclass(kw_only=True)
 class ServerClock:
     """Thread-safe. Between answers it advances by elapsed seconds, so that setting this machine's clock changes nothing."""
 
-    def __init__(
-        self,
-        *,
-        elapsed: Callable[[], float] = seconds_awake_or_asleep,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._elapsed = elapsed
-        self._now = now
-        self._lock = Lock()
-        self._heard: tuple[datetime, float] | None = None
-        self._skew = timedelta(0)
-        self._answers_without = 0
-        self._dated: tuple[ClusterView, tuple[timedelta, bool], ClusterView] | None = None
+    elapsed: Callable[[], float] = seconds_awake_or_asleep
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _lock: Lock = field(default_factory=Lock)
+    _heard: tuple[datetime, float] | None = None
+    _skew: timedelta = timedelta(0)
+    _answers_without: int = 0
+    _dated: tuple[ClusterView, tuple[timedelta, bool], ClusterView] | None = None
 
     def hear(self, date: str | None) -> None:
         """Takes the `Date` header of an answer that has just come. An invalid date is ignored."""
@@ -47,7 +42,7 @@ class ServerClock:
                 self._answers_without += 1
             return
         with self._lock:
-            self._heard = (told, self._elapsed())
+            self._heard = (told, self.elapsed())
 
     @property
     def is_untold(self) -> bool:
@@ -62,7 +57,7 @@ class ServerClock:
             if self._heard is None:
                 return timedelta(0)
             told, at = self._heard
-            skew = self._now() - (told + timedelta(seconds=self._elapsed() - at))
+            skew = self.now() - (told + timedelta(seconds=self.elapsed() - at))
             if abs(skew - self._skew) > _STEADY:
                 self._skew = timedelta(0) if abs(skew) <= _STEADY else timedelta(seconds=round(skew.total_seconds()))
             return self._skew

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -92,37 +93,6 @@ class DocumentTemplates:
         return TemplateFailed(f"{shown}, line {line}: {why}", position=self.position(name, line), hint=hint)
 
 
-class TemplateSource:
-    """Makes the templates for each tree of a repository. All are rendered in one process that is started when needed.
-
-    packaged: templates by name. folder: the folder in the repository whose templates override them.
-    """
-
-    def __init__(
-        self, packaged: Mapping[str, str], folder: str = "templates", *, process: RenderProcess | None = None
-    ) -> None:
-        self._packaged = packaged
-        self._folder = folder
-        self._process = process or RenderProcess()
-
-    def of(self, files: Mapping[str, bytes]) -> DocumentTemplates:
-        """files: the repository's, by path."""
-        folder = self._folder.rstrip("/")
-        prefix = f"{folder}/" if folder else ""
-        paths = sorted(path for path in files if path.endswith(SUFFIX))
-        return DocumentTemplates(
-            self._packaged,
-            {
-                path.removeprefix(prefix): files[path].decode(errors="replace")
-                for path in paths
-                if path.startswith(prefix)
-            },
-            process=self._process,
-            folder=self._folder,
-            strays=[path for path in paths if not path.startswith(prefix)],
-        )
-
-
 class BreachError(Exception):
     """A request ended the worker."""
 
@@ -188,6 +158,28 @@ class RenderProcess:
         return BreachError(
             f"the process that renders it was ended by {signal.Signals(-status).name if status else 'itself'}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSource:
+    """Makes the templates for each tree of a repository. All are rendered in one process that is started when needed.
+
+    packaged: templates by name. folder: the folder in the repository whose templates override them.
+    """
+
+    packaged: Mapping[str, str]
+    folder: str = "templates"
+    process: RenderProcess = field(default_factory=RenderProcess)
+
+    def of(self, files: Mapping[str, bytes]) -> DocumentTemplates:
+        """files: the repository's, by path."""
+        folder = self.folder.rstrip("/")
+        prefix = f"{folder}/" if folder else ""
+        paths = sorted(path for path in files if path.endswith(SUFFIX))
+        texts = {path: files[path].decode(errors="replace") for path in paths if path.startswith(prefix)}
+        own = {path.removeprefix(prefix): text for path, text in texts.items()}
+        strays = [path for path in paths if path not in texts]
+        return DocumentTemplates(self.packaged, own, process=self.process, folder=self.folder, strays=strays)
 
 
 def _out_of_time() -> str:

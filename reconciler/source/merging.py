@@ -10,7 +10,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from weakref import finalize
 
@@ -157,19 +157,17 @@ class _EitherSide:
             return replace(empty, stalled=(error.reason, error.message))
 
 
+@dataclass
 class _Copy:
     """A repository in which merges can be made. place: its name in messages. commands: Git on it. load: reads the files of a commit or
     tree."""
 
-    def __init__(
-        self, place: str, git_dir: Path, commands: Commands, load: Callable[[str, Scope], Loaded], options: GitOptions
-    ) -> None:
-        self.place = place
-        self.git_dir = git_dir
-        self.commands = commands
-        self.load = load
-        self.options = options
-        self.either = _EitherSide()
+    place: str
+    git_dir: Path
+    commands: Commands
+    load: Callable[[str, Scope], Loaded]
+    options: GitOptions
+    either: _EitherSide = field(default_factory=_EitherSide)
 
     def sides(self, base: str, head: str, revisions: Revisions, scope: Scope) -> Sides:
         """The base, and what merging makes of it. base, head: commits."""
