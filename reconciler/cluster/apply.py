@@ -131,8 +131,8 @@ Progress = Callable[[], None]
 
 Forget = Callable[[Mapping[str, Any], Iterable[str]], Mapping[str, Any]]
 
-_KIND_ORDER = ("NodePool", "PodTemplate")
-_LAST_KIND = "NodeClaim"
+_TURNS = (Apply, Annotate, ApplyStatus, Delete)
+_KIND_TURNS = {"NodePool": -2, "PodTemplate": -1, "NodeClaim": 1}
 MODIFIED = "the object has been modified"
 """Part of the API server's message when a resourceVersion is not the newest (apimachinery's NewConflict)."""
 _HOPELESS = 3
@@ -186,19 +186,9 @@ def carry_out(
     return ChangeSet((*(results[index] for index in sorted(results)), *record.failures))
 
 
-def _rank(write: Write) -> int:
+def _rank(write: Write) -> tuple[int, int]:
     """The order of writes: pools and templates before objects that refer to them, NodeClaims after their pools, deletions last."""
-    match write:
-        case Apply(ref=ref):
-            if ref.kind == _LAST_KIND:
-                return len(_KIND_ORDER) + 1
-            return _KIND_ORDER.index(ref.kind) if ref.kind in _KIND_ORDER else len(_KIND_ORDER)
-        case Annotate():
-            return len(_KIND_ORDER) + 2
-        case ApplyStatus():
-            return len(_KIND_ORDER) + 3
-        case Delete():
-            return len(_KIND_ORDER) + 4
+    return _TURNS.index(type(write)), _KIND_TURNS.get(write.ref.kind, 0) if isinstance(write, Apply) else 0
 
 
 def _is_member(write: Write, parent: InventoryParent) -> bool:

@@ -102,16 +102,11 @@ class Edges:
         self._job_at = at
 
 
-Job = tuple[Callable[[], None], timedelta]
-"""A function to call from the scheduler's thread, and how often."""
-
-
 class Jobs:
-    """poll and tick are called between `start` and `stop`."""
+    """poll and tick are called between `start` and `stop`, from the scheduler's thread, each at its own interval."""
 
-    def __init__(self, poll: Job, tick: Job) -> None:
-        self._poll, self._poll_interval = poll
-        self._tick, self._tick_interval = tick
+    def __init__(self, poll: tuple[Callable[[], None], timedelta], tick: tuple[Callable[[], None], timedelta]) -> None:
+        self._jobs = {"poll": (*poll, JITTER), "tick": (*tick, 0.0)}
         self._scheduler: BackgroundScheduler | None = None
 
     def start(self) -> BackgroundScheduler:
@@ -134,11 +129,10 @@ class Jobs:
         """Sets the dates of all jobs, counted from now. After a clock was set back they would otherwise be late."""
         if self._scheduler is None:
             return
-        poll, tick = self._poll_interval.total_seconds(), self._tick_interval.total_seconds()
-        self._scheduler.add_job(
-            self._poll, "interval", seconds=poll, jitter=poll * JITTER, id="poll", replace_existing=True
-        )
-        self._scheduler.add_job(self._tick, "interval", seconds=tick, id="tick", replace_existing=True)
+        for name, (call, interval, share) in self._jobs.items():
+            seconds = interval.total_seconds()
+            jitter = seconds * share
+            self._scheduler.add_job(call, "interval", seconds=seconds, jitter=jitter, id=name, replace_existing=True)
 
     def wake(self) -> None:
         """Makes the scheduler look at the clock. It sleeps until its next job, and would not notice that the clock was set."""

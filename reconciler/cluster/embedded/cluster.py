@@ -199,17 +199,11 @@ class EmbeddedCluster(Cluster):
             case Apply():
                 return store.apply(write.ref, write.manifest, owner, force=write.force, dry_run=dry_run)
             case ApplyStatus():
-                return store.apply_status(
-                    write.ref, write.status, Manager(OWN_MANAGER, "Apply", "status"), dry_run=dry_run
-                )
+                manager = Manager(OWN_MANAGER, "Apply", "status")
+                return store.apply_status(write.ref, write.status, manager, dry_run=dry_run)
             case Annotate():
-                return store.annotate(
-                    write.ref,
-                    dict(write.annotations),
-                    Manager(OWN_MANAGER, "Update"),
-                    taints=write.taints,
-                    dry_run=dry_run,
-                )
+                manager, annotations = Manager(OWN_MANAGER, "Update"), dict(write.annotations)
+                return store.annotate(write.ref, annotations, manager, taints=write.taints, dry_run=dry_run)
             case Delete():
                 return store.delete(write.ref, write.uid, dry_run=dry_run)
 

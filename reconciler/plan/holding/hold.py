@@ -38,9 +38,7 @@ class Holds:
     def with_deleted(self, deleted: Sequence[NodeClaimAction]) -> Holds:
         """The same with these deleted too, instead of released."""
         names = {action.node_claim for action in deleted}
-        release = tuple(
-            action for action in self.release if action.node_claim is None or action.node_claim not in names
-        )
+        release = tuple(action for action in self.release if action.node_claim not in names)
         delete = tuple(action for action in self.delete if action.node_claim not in names)
         return replace(self, release=release, delete=(*delete, *deleted))
 
@@ -151,18 +149,11 @@ def _deletable(
 
 def releases(view: ClusterView) -> tuple[Annotate, ...]:
     """Removes the mark, the taints, and `do-not-disrupt` where the mark is beside it. A person's own do-not-disrupt stays."""
-    gone = hold_annotations("")
-    reason = "headroom leaves this cluster"
-    taints = tuple((taint, False) for taint in (HELD_TAINT, *SCARCE_TAINTS))
-    claims = [node_claim_ref(claim.name) for claim in view.node_claims if claim.is_held]
-    nodes = [node_ref(node.name) for node in view.nodes if node.is_held]
-    reserved = {
-        node_ref(node.name): tuple((taint, False) for taint in found)
-        for node in view.nodes
-        if (found := reserved_taints(node.taints))
-    }
-    return (
-        *(Annotate(ref, gone, reason) for ref in claims),
-        *(Annotate(ref, gone, reason, taints=(*taints, *reserved.pop(ref, ()))) for ref in nodes),
-        *(Annotate(ref, (), reason, taints=others) for ref, others in reserved.items()),
-    )
+    gone, reason = hold_annotations(""), "headroom leaves this cluster"
+    found = [Annotate(node_claim_ref(claim.name), gone, reason) for claim in view.node_claims if claim.is_held]
+    for node in view.nodes:
+        taints = (*((HELD_TAINT, *SCARCE_TAINTS) if node.is_held else ()), *reserved_taints(node.taints))
+        if taints:
+            unwanted = tuple((taint, False) for taint in taints)
+            found.append(Annotate(node_ref(node.name), gone if node.is_held else (), reason, taints=unwanted))
+    return tuple(found)

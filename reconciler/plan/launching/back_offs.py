@@ -90,12 +90,8 @@ class LaunchRecord:
         since: when the current attempt of a request began. An offering that failed in an attempt is not tried again in it. Otherwise an
         attempt would never end if launches take longer to fail than the back-off lasts.
         """
-        return frozenset(
-            offering
-            for item in self.back_offs
-            if now < item.until or (since is not None and item.began >= since)
-            for offering in item.offered.combinations()
-        )
+        left_alone = (item for item in self.back_offs if now < item.until)
+        return self.failed_since(since).union(*(item.offered.combinations() for item in left_alone))
 
     def failed_since(self, since: datetime | None) -> frozenset[tuple[str, str, str]]:
         """Offerings that the present attempts of requests have tried in vain. Attempts have waits of their own, so back-offs that began

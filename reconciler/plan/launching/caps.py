@@ -141,7 +141,7 @@ class _Account:
         self._standing = standing
         self._made = 0
         self._price = standing.price
-        self._nodes = dict(standing.nodes)
+        self._nodes = Counter(standing.nodes)
 
     def too_large(self, unit: _Unit) -> _Refusal | None:
         """The cap on the nodes of one request, if it is exceeded."""
@@ -170,21 +170,20 @@ class _Account:
         full = (
             pool
             for pool, count in sorted(by_pool.items())
-            if caps.nodes_per_pool and self._nodes.get(pool, 0) + count > caps.nodes_per_pool
+            if caps.nodes_per_pool and self._nodes[pool] + count > caps.nodes_per_pool
         )
         pool = next(full, None)
         if pool is None:
             return None
         why = f"at most {counted(caps.nodes_per_pool, 'node')} in NodePool {pool} (caps.nodesPerPool)"
         there = (holding.demand for node in nodes if node.node_pool == pool for holding in node.holdings)
-        together = self._nodes.get(pool, 0) < caps.nodes_per_pool
+        together = self._nodes[pool] < caps.nodes_per_pool
         return _Refusal(why, demands=frozenset(unit.whole).intersection(there), together=together)
 
     def take(self, nodes: Sequence[PlannedNode]) -> None:
         self._made += len(nodes)
         self._price += sum(node.price for node in nodes)
-        for node in nodes:
-            self._nodes[node.node_pool] = self._nodes.get(node.node_pool, 0) + 1
+        self._nodes.update(node.node_pool for node in nodes)
 
 
 @dataclass(slots=True)
@@ -229,9 +228,7 @@ def _rank(node: PlannedNode, order: Mapping[ObjectRef, int]) -> int:
 
 def cap_notes(capped: Capped) -> tuple[str, ...]:
     """One for each cap that was met, and one about waves to come."""
-    counts: dict[tuple[str, bool], int] = {}
-    for cut in capped.cuts:
-        counts[cut.why, cut.passing] = counts.get((cut.why, cut.passing), 0) + 1
+    counts = Counter((cut.why, cut.passing) for cut in capped.cuts)
     if capped.later:
         counts[f"at most {counted(MOST_IN_A_WAVE, 'node')} of requests made at once", True] = len(capped.later)
     return tuple(
@@ -269,12 +266,9 @@ def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[Obj
         for demand in demands
         if demand.request is not None and demand.request.record.under_way
     }
-    made: dict[ObjectRef, int] = {}
-    for item in bins if attempts else ():
-        label = "" if item.node_claim is None or item.is_going else item.node_claim.label(ATTEMPT_LABEL)
-        if label in attempts:
-            made[attempts[label]] = made.get(attempts[label], 0) + 1
-    return made
+    claims = [item.node_claim for item in bins if item.node_claim is not None and not item.is_going] if attempts else []
+    labels = (claim.label(ATTEMPT_LABEL) or "" for claim in claims)
+    return Counter(attempts[label] for label in labels if label in attempts)
 
 
 def capped_nodes(
