@@ -5,6 +5,7 @@ Called by `headroom diff`. Both plans start from the same cluster, so whatever b
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -22,13 +23,16 @@ from reconciler.model.demand import Keeper, Service
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.placement import UnplacedReason
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.timelines import HOURS_PER_MONTH, Spending
 from reconciler.report.costs import CostChange, Rise, Shortfall, shortfall
 from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.room import RoomChanges, room_changes
 from reconciler.report.plan.words import lack_words
 from reconciler.report.words import NOT_SHOWN, keeper_words, short_revision, size_words
+
+_LINES = re.compile(r":\d+:\d+|(?<=\bline )\d+")
+"""Lines as messages name them: `web.yaml:3:1`, `line 3`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,18 +296,17 @@ def _missing(these: Iterable[NodeClaimAction], others: Iterable[NodeClaimAction]
 
 
 def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings of one side only, each once: plan and comparison may find the same.
+    """Findings of one side only, each once: plan and comparison may find the same. Of several alike, as many as the other side lacks."""
+    there = _alike(others)
+    return tuple(item for key, alike in _alike(these).items() for item in alike[len(there.get(key, ())) :])
 
-    They are identified by code, object and message, not by line, since lines move when a file is edited. Only findings without an
-    object are identified by position.
-    """
 
-    def identity(finding: Finding) -> tuple[str, str, str, str]:
-        return (finding.code, str(finding.ref), finding.path, finding.message)
-
-    identities = {identity(finding) for finding in others}
-    only_here: dict[object, Finding] = {}
-    for finding in these:
-        if identity(finding) not in identities:
-            only_here.setdefault((*identity(finding), finding.position if finding.ref is None else None), finding)
-    return tuple(only_here.values())
+def _alike(findings: Iterable[Finding]) -> dict[object, list[Finding]]:
+    """By code, message and object, or file for want of an object, but by no line, since lines move when a file is edited. What has no
+    object may be in a file several times."""
+    groups: dict[object, dict[SourcePosition | None, Finding]] = {}
+    for item in findings:
+        place = item.position if item.ref is None else None
+        key = (item.code, item.ref, place and place.file, item.path, _LINES.sub("", item.message))
+        groups.setdefault(key, {}).setdefault(place, item)
+    return {key: list(places.values()) for key, places in groups.items()}

@@ -99,6 +99,26 @@ def test_two_files_that_cannot_be_read_are_two() -> None:
     assert difference(Plan(None, NOON), head).new_findings == (NO_YAML, other)
 
 
+def test_an_error_of_the_base_hides_none_in_another_file_nor_a_second_one_in_its_own() -> None:
+    """It passed --no-new-errors, since an error of the same words was anywhere in the base."""
+    moved, second = (replace(NO_YAML, position=SourcePosition("a.yaml", line, 1)) for line in (2, 9))
+    other = replace(NO_YAML, position=SourcePosition("b.yaml", 1, 1))
+    base, head = (replace(Plan(None, NOON), findings=found) for found in ((NO_YAML,), (moved, second, other)))
+    change = difference(base, head)
+    assert (change.new_findings, change.fixed_findings, change.left_errors) == ((second, other), (), (moved,))
+
+
+@pytest.mark.parametrize(
+    "words", ["declared twice, here and at b.yaml:{}:1", "'a' is given twice, on line 1 and on line {}"]
+)
+def test_an_error_is_the_same_when_only_the_lines_that_it_names_move(words: str) -> None:
+    base, head = (
+        replace(Plan(None, NOON), findings=(replace(REFUSED, message=words.format(line)),)) for line in (3, 4)
+    )
+    change = difference(base, head)
+    assert (change.new_findings, change.fixed_findings, len(change.left_errors)) == ((), (), 1)
+
+
 def test_a_finding_in_other_words_is_new_and_not_fixed() -> None:
     """6 of 8 pods may wait for 1 of 8: it stood among the findings that merging fixes."""
     one = Finding("pods-may-wait", Severity.WARNING, "1 of 8 may have to wait", ref=buffer_ref("web"))
