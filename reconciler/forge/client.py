@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 from reconciler.forge.connection import ForgeConnection, GoneError
@@ -39,6 +40,12 @@ class ForgeClient(ABC):
 
     def close(self) -> None:
         self._connection.close()
+
+    @cached_property
+    def _account(self) -> dict[str, Any]:
+        """The account that the token is of."""
+        account: dict[str, Any] = self._connection.get("/user")
+        return account
 
     def pull_request(self, number: int) -> PullRequest:
         return self._read(self._connection.get(f"{self._pulls}/{number}"))

@@ -24,7 +24,6 @@ class Gitea(ForgeClient):
 
     def __init__(self, repository: str, token: str, *, api: str, wait: Callable[[float], None] = time.sleep) -> None:
         super().__init__(f"/repos/{quote(repository)}", ForgeConnection(self.name, api, f"token {token}", wait=wait))
-        self._login: str | None = None
 
     def open_pull_requests(self) -> tuple[PullRequest, ...]:
         listed = self._connection.pages(self._pulls, {"state": "open", "sort": "oldest"}, size=_PAGE)
@@ -42,9 +41,7 @@ class Gitea(ForgeClient):
         return sorted(listed, key=lambda each: int(each["id"]))
 
     def _is_own(self, comment: dict[str, Any]) -> bool:
-        if self._login is None:
-            self._login = str(self._connection.get("/user")["login"])
-        return (comment.get("user") or {}).get("login") == self._login
+        return bool((comment.get("user") or {}).get("login") == self._account["login"])
 
     def _is_from_fork(self, head: dict[str, Any], base: dict[str, Any]) -> bool:
         return bool(head.get("repo_id") != base.get("repo_id"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -42,8 +42,6 @@ class GitHub(ForgeClient):
         self._graphql = ForgeConnection(
             self.name, root.removesuffix("/v3"), f"Bearer {token}", headers=headers, wait=wait
         )
-        self._login = ""
-        self._login_known = False
 
     def close(self) -> None:
         super().close()
@@ -89,14 +87,16 @@ class GitHub(ForgeClient):
 
     def _is_own(self, comment: dict[str, Any]) -> bool:
         """Whether this account is the author. A workflow's token, like any app's, cannot ask who it is; then every app counts."""
-        if not self._login_known:
-            try:
-                self._login = str(self._connection.get("/user")["login"])
-            except (GoneError, Stalled):
-                self._login = ""
-            self._login_known = True
         author = comment.get("user") or {}
-        return bool(author.get("login") == self._login if self._login else author.get("type") == "Bot")
+        login = self._account.get("login")
+        return bool(author.get("login") == login if login else author.get("type") == "Bot")
+
+    @cached_property
+    def _account(self) -> dict[str, Any]:
+        try:
+            return super()._account
+        except (GoneError, Stalled):
+            return {}
 
 
 def _annotation(annotation: Annotation) -> dict[str, Any]:

@@ -34,7 +34,6 @@ class GitLab(ForgeClient):
     ) -> None:
         connection = ForgeConnection(self.name, api or PUBLIC_API, f"Bearer {token}", wait=wait)
         super().__init__(f"/projects/{quote(repository, safe='')}", connection)
-        self._user: int | None = None
 
     def open_pull_requests(self) -> tuple[PullRequest, ...]:
         query = {"state": "opened", "order_by": "created_at", "sort": "asc"}
@@ -64,9 +63,7 @@ class GitLab(ForgeClient):
         return self._connection.pages(self._comments_of(number), {"order_by": "created_at", "sort": "asc"})
 
     def _is_own(self, comment: dict[str, Any]) -> bool:
-        if self._user is None:
-            self._user = int(self._connection.get("/user")["id"])
-        return not comment.get("system") and (comment.get("author") or {}).get("id") == self._user
+        return not comment.get("system") and (comment.get("author") or {}).get("id") == self._account["id"]
 
     def _read(self, document: dict[str, Any]) -> PullRequest:
         number = int(document["iid"])

@@ -50,16 +50,6 @@ class DemandChange:
         return shortfall(self.before, self.after)
 
     @property
-    def unplaced(self) -> int | None:
-        """How many chunks have no place in the head; None if it is not ready, so that its size is unknown."""
-        return _unplaced(self.after)
-
-    @property
-    def unplaced_before(self) -> int | None:
-        """The same in the base."""
-        return _unplaced(self.before)
-
-    @property
     def size_words(self) -> tuple[str, str]:
         """How many chunks are asked for before and after: `10`, `absent`, `not ready`."""
         return size_words(self.before), size_words(self.after)
@@ -107,7 +97,8 @@ def _told(service: Service | None) -> tuple[object, ...]:
     return (service.wanted, service.served, service.ready, service.by, service.certain)
 
 
-def _unplaced(service: Service | None) -> int | None:
+def unplaced(service: Service | None) -> int | None:
+    """How many chunks of a demand have no place on one side; None if it is not ready, so that its size is unknown."""
     if service is None:
         return 0
     return None if not service.ready and not service.is_left else service.missing

@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.report.costs import CostChange, CostRow, Rise, Shortfall, WindowRow
-from reconciler.report.difference.difference import DemandChange, Difference
+from reconciler.report.difference.difference import DemandChange, Difference, unplaced
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
 from reconciler.report.difference.room import RoomChange
@@ -78,8 +78,8 @@ def _demand_row(item: DemandChange) -> dict[str, Any]:
         **reference_row(item.ref),
         "before": None if item.before is None else item.before.wanted,
         "after": None if item.after is None else item.after.wanted,
-        "unplacedBefore": item.unplaced_before,
-        "unplaced": item.unplaced,
+        "unplacedBefore": unplaced(item.before),
+        "unplaced": unplaced(item.after),
         "unplacedReasons": [unplaced_reason_row(reason) for reason in item.reasons],
         "serviceBefore": None if item.before is None else service_row(item.before),
         "service": None if item.after is None else service_row(item.after),

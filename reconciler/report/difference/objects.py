@@ -49,12 +49,10 @@ def written_differences(
 
 def document_changes(pairs: Iterable[tuple[ObjectRef, Manifest, Manifest]], reason: str) -> tuple[ObjectChange, ...]:
     """The documents that differ before and after. reason: why, in words."""
-    changes = []
-    for ref, before, after in pairs:
-        fields = _written_fields(before, after)
-        if fields:
-            changes.append(ObjectChange(ref, Action.UPDATE, fields, after, None, reason))
-    return tuple(changes)
+    edits = ((ref, _written_fields(before, after), after) for ref, before, after in pairs)
+    return tuple(
+        ObjectChange(ref, Action.UPDATE, fields, after, None, reason) for ref, fields, after in edits if fields
+    )
 
 
 def _removed(

@@ -9,7 +9,7 @@ from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef, listed
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts, loss_words, short_words
-from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.difference import Difference, unplaced
 from reconciler.report.difference.headline import headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
 from reconciler.report.plan.rows import (
@@ -140,9 +140,9 @@ def _drift_row(item: ForetoldDrift, zone: tzinfo | None) -> Row:
 def _demand_rows(change: Difference) -> Iterator[Row]:
     for item in change.demands:
         before, after = item.size_words
-        left, right = ("–" if count is None else f"{count:,}" for count in (item.unplaced_before, item.unplaced))
-        unplaced = f"{left} → {right}" if item.unplaced_before else right
-        yield _row(item.ref, after if before == after else f"{before} → {after}", unplaced, change.why(item))
+        left, right = ("–" if count is None else f"{count:,}" for count in map(unplaced, (item.before, item.after)))
+        without = f"{left} → {right}" if unplaced(item.before) else right
+        yield _row(item.ref, after if before == after else f"{before} → {after}", without, change.why(item))
 
 
 def _room_later(change: Difference, zone: tzinfo | None) -> Iterator[Row]:

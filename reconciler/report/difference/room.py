@@ -138,14 +138,13 @@ def _joined(changes: Sequence[RoomChange], whole: tuple[tuple[datetime, datetime
     largest = max(changes, key=lambda item: item.difference)
     # Room that a request has booked is used once, soon. So the end of the booking says nothing.
     is_lasting = tuple(spans) == whole or largest.ref.kind == REQUEST_KIND
-    befores, afters = {item.before or 0 for item in changes}, {item.after or 0 for item in changes}
     return replace(
         largest,
         spans=tuple(spans),
         is_lasting=is_lasting,
         within=whole[0],
-        befores=tuple(sorted(befores)),
-        afters=tuple(sorted(afters)),
+        befores=tuple(sorted({item.before or 0 for item in changes})),
+        afters=tuple(sorted({item.after or 0 for item in changes})),
     )
 
 

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 from zoneinfo import ZoneInfo
 
@@ -108,12 +109,8 @@ def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, col
 
 def _changes(timeline: ScheduleTimeline, now: datetime) -> list[tuple[int, ScheduleSpan]]:
     """Each later change of value, with the value before it."""
-    spans = timeline.spans
-    return [
-        (spans[index - 1].value, span)
-        for index, span in enumerate(spans)
-        if index and span.value != spans[index - 1].value and span.start > now
-    ]
+    pairs = pairwise(timeline.spans)
+    return [(before.value, span) for before, span in pairs if span.value != before.value and span.start > now]
 
 
 def _next_words(timeline: ScheduleTimeline) -> str:
