@@ -20,25 +20,15 @@ def _root() -> Traversable:
     return installed if installed.is_dir() else Path(__file__).resolve().parent.parent
 
 
-def packaged_texts(folder: str, *, suffix: str) -> dict[str, str]:
-    """The files directly in a folder, by name, in name order."""
-    entries = _root().joinpath(*folder.split("/")).iterdir()
-    return {
-        entry.name: entry.read_text(encoding="utf-8")
-        for entry in sorted(entries, key=lambda entry: entry.name)
-        if entry.name.endswith(suffix)
-    }
-
-
-def packaged_tree(folder: str) -> dict[str, str]:
-    """Every file below a folder, by its path inside it, in path order."""
+def packaged_texts(folder: str, *, suffix: str = "") -> dict[str, str]:
+    """Every file below a folder that ends so, by its path inside it, in path order."""
 
     def walk(place: Traversable, prefix: str) -> dict[str, str]:
         found: dict[str, str] = {}
         for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
             if entry.is_dir():
                 found |= walk(entry, f"{prefix}{entry.name}/")
-            else:
+            elif entry.name.endswith(suffix):
                 found[prefix + entry.name] = entry.read_text(encoding="utf-8")
         return found
 

@@ -60,11 +60,11 @@ def init_command(*, folder: str, cluster_name: str, forge: str | None, example: 
     \b
         git init capacity && headroom init capacity && cd capacity
     """
-    from reconciler.files import packaged_tree
+    from reconciler.files import packaged_texts
 
     target = Path(folder)
     if example:
-        _write(target, packaged_tree("examples-repo"))
+        _write(target, packaged_texts("examples-repo"))
         steps: tuple[str, ...] = (
             "headroom validate",
             "headroom plan --path clusters/production --cluster embedded:snapshots/production",
@@ -74,7 +74,7 @@ def init_command(*, folder: str, cluster_name: str, forge: str | None, example: 
 
         notes: list[str] = []
         first = _first_repository(target, cluster_name, forge, settings_from(values), notes)
-        _write(target, repository_files(first, packaged_tree("config/scaffold")))
+        _write(target, repository_files(first, packaged_texts("config/scaffold")))
         for note in notes:
             click.echo(terminal(f"headroom: {note}"), err=True)
         if first.target is not None:

@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Condition, Lock, Thread
@@ -257,28 +258,19 @@ class EventLog:
     def record(self, event: Event) -> None:
         """Writes an event. Never raises, since a lost event does no harm."""
         now = self.now()
-        try:
-            with self._lock:
-                last, name, count = self._told.get(event, (now, "", 0))
-                if name and now - last < _REPEATED_WITHIN and self._again(event, name, count + 1, now):
+        with suppress(Failure), self._lock:
+            last, name, count = self._told.get(event, (now, "", 0))
+            if name and now - last < _REPEATED_WITHIN:
+                more = {"count": count + 1, "lastTimestamp": time_text(now)}
+                if self._send("PATCH", event, f"/{name}", _MERGE, more).status != NOT_FOUND:
                     self._told[event] = (now, name, count + 1)
                     return
-                if len(self._told) >= _MOST_REMEMBERED:
-                    self._told.clear()
-                name = self._first(event, now)
-                self._told[event] = (now, name, 1)
-        except Failure:
-            return
-
-    def _first(self, event: Event, now: datetime) -> str:
-        digest = hashlib.sha256(f"{event}{now.timestamp()}".encode()).hexdigest()[:16]
-        name = f"{event.ref.name[:200]}.{digest}"
-        self._send("POST", event, "", JSON, self._document(event, name, now))
-        return name
-
-    def _again(self, event: Event, name: str, count: int, now: datetime) -> bool:
-        answer = self._send("PATCH", event, f"/{name}", _MERGE, {"count": count, "lastTimestamp": time_text(now)})
-        return answer.status != NOT_FOUND
+            if len(self._told) >= _MOST_REMEMBERED:
+                self._told.clear()
+            digest = hashlib.sha256(f"{event}{now.timestamp()}".encode()).hexdigest()[:16]
+            name = f"{event.ref.name[:200]}.{digest}"
+            self._send("POST", event, "", JSON, self._document(event, name, now))
+            self._told[event] = (now, name, 1)
 
     def _send(self, method: str, event: Event, below: str, content_type: str, body: Mapping[str, Any]) -> Answer:
         return self.connection.request(

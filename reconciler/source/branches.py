@@ -63,7 +63,7 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
         return None
     plain = Commands(git_dir, timeout=options.seconds)
     environment = new_objects_in(scratch, plain)
-    url = _line(plain, "config", "--get", "remote.origin.url")
+    url = plain.line_if_any("config", "--get", "remote.origin.url")
     authorization = _authorization(url, options)
     git = Commands(
         git_dir,
@@ -74,7 +74,7 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
         network=True,
     )
     commit = _fetched(git, branch) if url else ""
-    commit = commit or _line(plain, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+    commit = commit or plain.line_if_any("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
     return _read(git, commit, branch, most_bytes) if commit else None
 
 
@@ -88,22 +88,14 @@ def _fetched(git: Commands, branch: str) -> str:
     """The branch's commit at origin, "" for none. If origin cannot be reached, the last known one."""
     try:
         commit = git.line("ls-remote", "--refs", "origin", f"refs/heads/{branch}").partition("\t")[0]
-        if commit and not _line(git, "cat-file", "-t", f"{commit}^{{tree}}"):
+        if commit and not git.line_if_any("cat-file", "-t", f"{commit}^{{tree}}"):
             # Fetched by name, without updating any reference: a clone's references belong to its owner.
             git.run("fetch", *_FETCH, "--refmap=", "origin", commit)
     except CommandFailedError:
-        commit = _line(git, "rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{branch}^{{commit}}")
+        commit = git.line_if_any("rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{branch}^{{commit}}")
         if not commit:
             raise
     return commit
-
-
-def _line(git: Commands, *arguments: str) -> str:
-    """The command's one line of output; "" where it fails."""
-    try:
-        return git.line(*arguments)
-    except CommandFailedError:
-        return ""
 
 
 def _read(git: Commands, commit: str, branch: str, most_bytes: int) -> BranchFiles:
@@ -167,7 +159,7 @@ class WrittenBranch:
         somebody else's, so that nothing is written. Raises `Stalled` too.
         """
         with self._copy() as (remote, git, scratch):
-            remote.prepare()
+            remote.prepare(remote.folder)
             names = sorted(files)
             objects = _stored(git, [files[name] for name in names], scratch / "files")
             listed = "".join(f"100644 blob {found}\t{name}\0" for name, found in zip(names, objects, strict=True))

@@ -204,6 +204,13 @@ class Commands:
         """The one line that the command wrote."""
         return self.run(*arguments).decode("utf-8", "surrogateescape").strip()
 
+    def line_if_any(self, *arguments: str) -> str:
+        """The one line that the command wrote; "" where it failed."""
+        try:
+            return self.line(*arguments)
+        except CommandFailedError:
+            return ""
+
     def _clean(self, errors: bytes) -> str:
         text = _USERINFO.sub("", errors.decode("utf-8", "replace"))
         for secret in self._secrets:

@@ -11,7 +11,7 @@ from reconciler.manifests.documents.structure import nearest
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.ports import Clock, Source
-from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.commands import Commands
 from reconciler.source.credentials import GitOptions
 from reconciler.source.selection import EntryKind, Scope, TreeLimits, load
 from reconciler.source.walk import select
@@ -124,8 +124,9 @@ def origin_of(folder: Path) -> str | None:
     if not git_dir.exists():
         return None
     try:
-        return Commands(None, timeout=_SECONDS).line("-C", str(folder), "config", "--get", "remote.origin.url") or None
-    except (CommandFailedError, Stalled):
+        git = Commands(None, timeout=_SECONDS)
+        return git.line_if_any("-C", str(folder), "config", "--get", "remote.origin.url") or None
+    except Stalled:  # without git
         return None
 
 

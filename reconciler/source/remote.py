@@ -44,23 +44,19 @@ class Remote:
 
     def __init__(self, address: Address, folder: Path, options: GitOptions) -> None:
         self._address = address
-        self._folder = folder
+        self.folder = folder
         self._options = options
         self._timeout = options.seconds
         self._filter = _FILTER
         self._ref = ""
 
-    @property
-    def folder(self) -> Path:
-        return self._folder
-
     def local(self) -> Commands:
         """Git on the copy, without access to the network."""
-        return Commands(self._folder, timeout=self._timeout)
+        return Commands(self.folder, timeout=self._timeout)
 
     def lazy(self) -> Commands:
         """Git on the copy. Contents that a filtered fetch left out are fetched when a command needs them."""
-        return self._network(self._folder)
+        return self._network(self.folder)
 
     def head(self, revision: str | None) -> Head:
         """Where `revision` points now. It is a branch, a tag or a full commit name, tried in this order; None is the default branch."""
@@ -111,15 +107,11 @@ class Remote:
                 )
         return commits, default
 
-    def prepare(self) -> None:
-        """Creates an empty copy, unless there is one."""
-        self._prepare(self._folder)
-
     def fetch(self, head: Head) -> str:
         """Fetches what the head's reference points to now; returns the commit's name."""
-        self._prepare(self._folder)
+        self.prepare(self.folder)
         self._ref = head.ref
-        self._fetch(self._folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
+        self._fetch(self.folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
         return self.local().line("rev-parse", "--verify", f"{CANDIDATE}^{{commit}}")
 
     def has(self, commit: str) -> bool:
@@ -128,9 +120,9 @@ class Remote:
 
     def fetch_histories(self, heads: Iterable[Head]) -> None:
         """Fetches several heads with all of their history, but no file contents where the remote can leave them out."""
-        self._prepare(self._folder)
+        self.prepare(self.folder)
         refs = [f"+{head.ref}:refs/headroom/side-{number}" for number, head in enumerate(heads)]
-        self._fetch(self._folder, self._filter, "origin", *refs)
+        self._fetch(self.folder, self._filter, "origin", *refs)
 
     def fetch_objects(self, names: Iterable[str]) -> None:
         """Fetches single objects that a filtered fetch left out, in one request.
@@ -141,12 +133,12 @@ class Remote:
         feed = "".join(f"{name}\n" for name in sorted(names)).encode()
         negotiation = ("fetch.negotiationAlgorithm", "noop")
         try:
-            self._fetch(self._folder, _FILTER, "--stdin", "origin", feed=feed, config=(negotiation,))
+            self._fetch(self.folder, _FILTER, "--stdin", "origin", feed=feed, config=(negotiation,))
         except Stalled as failure:
             if "unadvertised object" not in _told(failure):
                 raise
             self._filter = "--no-filter"
-            self._fetch(self._folder, "--refetch", "--depth=1", self._filter, "origin", self._ref)
+            self._fetch(self.folder, "--refetch", "--depth=1", self._filter, "origin", self._ref)
 
     def absent(self, commit: str) -> set[str]:
         """The objects of a commit's tree that the copy does not have."""
@@ -165,7 +157,7 @@ class Remote:
         """
         folder = self._commits_folder
         try:
-            self._prepare(folder)
+            self.prepare(folder)
             self._fetch(folder, "--filter=tree:0", "origin", f"+{self._ref}:{CANDIDATE}")
             Commands(folder, timeout=self._timeout).run("cat-file", "-e", f"{commit}^{{commit}}")
         except (CommandFailedError, Stalled) as error:
@@ -183,7 +175,7 @@ class Remote:
 
     @property
     def _commits_folder(self) -> Path:
-        return self._folder.with_name("commits.git")
+        return self.folder.with_name("commits.git")
 
     def descends(self, commit: str, *, earlier: str, earlier_time: int) -> tuple[bool, bool]:
         """Whether a commit descends from an earlier one, which was committed at `earlier_time` (seconds since 1970). If so: whether one
@@ -192,10 +184,10 @@ class Remote:
         Fetches commits without trees back to that time, into a separate repository. In the copy, git would assume that a commit's trees
         exist too, and leave them out of later fetches.
         """
-        history = self._folder.with_name("history.git")
+        history = self.folder.with_name("history.git")
         shutil.rmtree(history, ignore_errors=True)
         try:
-            self._prepare(history)
+            self.prepare(history)
             if not self._fetch_history(history, earlier_time):
                 return False, False
             commands = Commands(history, timeout=self._timeout)
@@ -223,7 +215,7 @@ class Remote:
         """Moves a branch to a commit, or removes it (None), if it is still at `earlier` (a commit, "" for none)."""
         lease = f"--force-with-lease=refs/heads/{branch}:{earlier}"
         try:
-            self._network(self._folder).run(
+            self._network(self.folder).run(
                 "push", "--quiet", "--no-verify", lease, "origin", f"{commit or ''}:refs/heads/{branch}"
             )
         except CommandFailedError as error:
@@ -232,14 +224,14 @@ class Remote:
     def tidy(self) -> None:
         """Repacks the copy once fetches have left many packs, and drops objects that no reference needs. Where that fails, it is tried again
         after the next fetch: what was fetched can be read all the same."""
-        if len(list(self._folder.glob("objects/pack/*.pack"))) > _MOST_PACKS:
+        if len(list(self.folder.glob("objects/pack/*.pack"))) > _MOST_PACKS:
             self.local().succeeds("gc", "--quiet", "--prune=now")
 
     def discard(self) -> None:
         """Deletes the copy. The next fetch makes another."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _prepare(self, folder: Path) -> None:
+    def prepare(self, folder: Path) -> None:
         """Creates a bare repository in one step, or removes the locks that a killed git left in an existing one.
 
         The caller holds the lock of the state folder, so no other process can own those locks.

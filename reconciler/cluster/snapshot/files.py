@@ -101,12 +101,12 @@ def snapshot_of(path: str, files: Mapping[str, bytes], others: Iterable[str] = (
             if name == CATALOG_FILE:
                 catalog = instance_types_from(msgspec.json.decode(data))
             elif name == WORKLOADS_FILE:
-                for item in _items(data):
+                for item in list_items(data).items or ():
                     objects.setdefault(_workload_kind(item, scaled), []).append(item)
             elif name not in _BY_FILE:
                 others.append(name)
             else:
-                objects.setdefault(_BY_FILE[name], []).extend(_items(data))
+                objects.setdefault(_BY_FILE[name], []).extend(list_items(data).items or ())
         except msgspec.MsgspecError as error:
             raise Invalid(f"{path}: {name} is not JSON ({error})") from error
         except Invalid as error:
@@ -162,10 +162,6 @@ def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:
             (target / name).write_bytes(data)
     except OSError as error:
         raise Invalid(f"{path} cannot be written ({error.strerror})", hint="name another place with -o") from error
-
-
-def _items(data: bytes) -> list[msgspec.Raw]:
-    return list_items(data).items or []
 
 
 def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from reconciler.files import packaged_tree
+from reconciler.files import packaged_texts
 from reconciler.forge import FORGES
 from reconciler.forge.forges import kind_of
 from reconciler.manifests.repository.declared import read
@@ -20,7 +20,7 @@ from tests.builders import buffer, deployment
 
 # The files of a first repository: what they hold, and what their CI does.
 
-PACKAGED = packaged_tree("config/scaffold")
+PACKAGED = packaged_texts("config/scaffold")
 FOLLOWING = "  annotations: {headroom.dev/replicas-from: business-hours}\n"
 
 
