@@ -16,6 +16,7 @@ from typing import Any
 
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import whole_number
+from reconciler.model.redaction import redacted_text
 from reconciler.web.pages import TEXT, Page, Response, is_known_host, protecting_headers
 
 _MOST_WAITING = 128
@@ -136,7 +137,7 @@ def _response(page: Page) -> Response:
     try:
         return page()
     except Exception as error:  # noqa: BLE001 - a page that fails must not take the server with it
-        return Response(f"internal error: {type(error).__name__}: {error}\n".encode(), status=500)
+        return Response(redacted_text(f"internal error: {type(error).__name__}: {error}\n").encode(), status=500)
 
 
 class _Handler(BaseHTTPRequestHandler):

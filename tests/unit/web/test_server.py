@@ -145,10 +145,13 @@ def test_nothing_can_be_written(method: str) -> None:
 
 def test_a_page_that_fails_is_500_without_a_trace_and_the_next_is_served() -> None:
     def broken() -> Response:
-        raise ValueError("a defect")
+        raise ValueError("a defect at https://me:between-us@git.example/x")
 
     with serving({"/status": broken, "/healthz": check_page(good)}) as address:
-        assert get(address, "/status")[::2] == (500, "internal error: ValueError: a defect\n")
+        assert get(address, "/status")[::2] == (
+            500,
+            "internal error: ValueError: a defect at https://***@git.example/x\n",
+        )
         assert get(address, "/healthz")[0] == 200
 
 
