@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, groupby, product
 
 import numpy as np
@@ -59,7 +59,7 @@ class PoolOffers:
     overlaid: by number of type, the part of its room that overlays add.
     capacities: whole capacity by type, which is what counts against limits.
     prices: by row, in billionths of a USD an hour, overlays applied; priced: by row, whether the price is known.
-    host_ports: those that daemon pods use on every node. minimums: Karpenter's minValues, by label; none for a reservation.
+    host_ports: those of daemon pods that could run on any of its nodes. minimums: Karpenter's minValues, by label; none for a reservation.
     reserved: by row, whether it is of a capacity reservation, which has offers of its own; None where there are none.
     """
 
@@ -180,20 +180,15 @@ def pool_offers(
         capacities=tuple(item.capacity + extra for item, extra in zip(offerings.types, more, strict=True)),
         prices=prices,
         priced=priced,
-        host_ports=tuple(
-            port
-            for daemon in daemons
-            if daemon.tolerates(pool.template.taints)
-            for port in daemon.needs.shape.host_ports
-        ),
+        host_ports=(),
         minimums=template.minimums(),
     )
-    _subtract_daemons(offers, daemons)
-    return offers
+    return replace(offers, host_ports=_subtract_daemons(offers, daemons))
 
 
-def _subtract_daemons(offers: PoolOffers, daemons: Sequence[DaemonPod]) -> None:
-    """A daemon pod counts on a type if it could run on any node of that type in this pool."""
+def _subtract_daemons(offers: PoolOffers, daemons: Sequence[DaemonPod]) -> tuple[HostPort, ...]:
+    """A daemon pod counts on a type if it could run on any node of that type in this pool. Returns the host ports of those that count."""
+    ports: list[HostPort] = []
     ready_keys = frozenset(key for key, _ in READY_LABELS.entries)
     for daemon in daemons:
         if not daemon.tolerates(offers.taints):
@@ -204,7 +199,9 @@ def _subtract_daemons(offers: PoolOffers, daemons: Sequence[DaemonPod]) -> None:
             if READY_LABELS.conflict(term.stable) is None:
                 on_types |= offers.offerings.types_in(rows)
         offers.daemon_load[on_types] += daemon.needs.request
+        ports += daemon.needs.shape.host_ports if on_types.any() else ()
     offers.room[:] -= offers.daemon_load
+    return tuple(ports)
 
 
 Place = tuple[tuple[str, ...], tuple[str, ...]]

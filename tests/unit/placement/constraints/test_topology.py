@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
+
+import pytest
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.placement import Placement
-from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape
+from reconciler.model.pods import DaemonSet, HostPort, PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from tests.builders import demand, instance_type, node, node_pool, one_of, pod, shape, spread, term, web
@@ -149,6 +152,16 @@ def test_a_host_port_is_given_once_a_node() -> None:
 
     assert [item.holdings[0].count for item in placement.occupied] == [1]
     assert [made.holdings[0].count for made in placement.planned] == [1, 1]
+
+
+@pytest.mark.parametrize(("selects", "nodes"), [({}, 0), ({"role": "ingress"}, 2)])
+def test_host_ports_of_daemons_are_taken_where_the_daemons_run(selects: dict[str, str], nodes: int) -> None:
+    listening = web(host_ports=(HostPort(80),))
+    proxy = DaemonSet("system", "proxy", replace(listening, namespace="system", node_selector=tuple(selects.items())))
+
+    placement = placed(ClusterView(daemon_sets=(proxy,)), demand(count=2, pod_shape=listening))
+
+    assert len(placement.planned) == nodes
 
 
 def test_a_node_that_others_bring_may_not_unbalance_a_spread() -> None:
