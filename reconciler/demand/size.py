@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from reconciler.model import codes
 from reconciler.model.buffers import Buffer, Dialect
@@ -19,7 +18,7 @@ from reconciler.model.demand import ChunkGroup, is_priority
 from reconciler.model.findings import Code
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import Labels
-from reconciler.model.pods import PodAffinityTerm, PodShape, PriorityClass, ResourceQuota, TopologySpread
+from reconciler.model.pods import PodShape, PriorityClass, ResourceQuota
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources, readable_amount
 from reconciler.model.requirements import LabelSelector, Requirement
 
@@ -44,26 +43,13 @@ def difference_of_shapes(shapes: Mapping[Dialect, PodShape], dialect: Dialect, *
     parts = []
     if template.requests != live.requests:
         parts.append(f"{_words(template.requests)} in the template, {_words(live.requests)} in {pod}")
-    named = [words for name, words in _FIELDS.items() if _written(template, name) != _written(live, name)]
+    named = [words for name, words in _FIELDS.items() if getattr(template, name) != getattr(live, name)]
     if named:
         parts.append(f"{' and '.join(named)} of {pod} {'are' if len(named) > 1 else 'is'} not the template's")
     if not parts:
         return ""
     used = "the template" if dialect is Dialect.KARPENTER else "the newest live pod"
     return f"chunks are like {used} here: {'; '.join(parts)}"
-
-
-def _written(shape: PodShape, name: str) -> tuple[Any, ...]:
-    """The field without what the API server adds to selectors for `matchLabelKeys` and `mismatchLabelKeys`."""
-    return tuple(_without_added(item) if hasattr(item, "match_label_keys") else item for item in getattr(shape, name))
-
-
-def _without_added(term: PodAffinityTerm | TopologySpread) -> PodAffinityTerm | TopologySpread:
-    keys = {*term.match_label_keys, *getattr(term, "mismatch_label_keys", ())}
-    if term.selector is None or not keys:
-        return term
-    own = tuple(item for item in term.selector.expressions if item.key not in keys)
-    return replace(term, selector=replace(term.selector, expressions=own))
 
 
 def _words(requests: Resources) -> str:
@@ -278,7 +264,7 @@ def _meets(shape: PodShape, scope: Requirement) -> bool:
         case "NotBestEffort":
             return not _is_best_effort(shape)
         case "CrossNamespacePodAffinity":
-            return any(term.namespaces or term.namespace_selector is not None for term in _affinity_terms(shape))
+            return any(term.namespaces or term.namespace_selector is not None for term in shape.affinity_terms)
         case "PriorityClass":
             name = shape.priority_class_name
             return LabelSelector(expressions=(scope,)).matches({PRIORITY_CLASS: name} if name else {})
@@ -288,8 +274,3 @@ def _meets(shape: PodShape, scope: Requirement) -> bool:
 
 def _is_best_effort(shape: PodShape) -> bool:
     return not shape.requests.get(CPU) and not shape.requests.get(MEMORY)
-
-
-def _affinity_terms(shape: PodShape) -> tuple[PodAffinityTerm, ...]:
-    weighted = (*shape.preferred_pod_affinity, *shape.preferred_pod_anti_affinity)
-    return (*shape.pod_affinity, *shape.pod_anti_affinity, *(item.term for item in weighted))

@@ -136,6 +136,12 @@ class PodShape:
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     """Cached, since a shape has many parts and is looked up again and again."""
 
+    @property
+    def affinity_terms(self) -> tuple[PodAffinityTerm, ...]:
+        """All of affinity and anti-affinity, preferred ones too."""
+        weighted = (*self.preferred_pod_affinity, *self.preferred_pod_anti_affinity)
+        return (*self.pod_affinity, *self.pod_anti_affinity, *(item.term for item in weighted))
+
     def selects(self, labels: Mapping[str, str], node: str = "") -> bool:
         """Whether node selector and required node affinity match a node with these labels and this name. Terms are alternatives."""
         if any(labels.get(key) != value for key, value in self.node_selector):

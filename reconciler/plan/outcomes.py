@@ -25,7 +25,6 @@ from reconciler.model.placement import (
     first_sentence,
     read_holdings,
 )
-from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import listed_values
@@ -289,17 +288,13 @@ def topology_keys(demands: Iterable[Demand]) -> dict[ObjectRef, tuple[str, ...]]
         for group in demand.groups:
             shape = group.shape
             if id(shape) not in known:
-                known[id(shape)] = frozenset(_keys(shape)) - {HOSTNAME_LABEL}
+                own = {item.topology_key for item in shape.topology_spread}
+                own.update(item.topology_key for item in shape.affinity_terms)
+                known[id(shape)] = frozenset(own - {HOSTNAME_LABEL})
             keys |= known[id(shape)]
         if keys:
             found[demand.ref] = tuple(sorted(keys))
     return found
-
-
-def _keys(shape: PodShape) -> Iterable[str]:
-    yield from (item.topology_key for item in shape.topology_spread)
-    yield from (term.topology_key for term in (*shape.pod_affinity, *shape.pod_anti_affinity))
-    yield from (item.term.topology_key for item in (*shape.preferred_pod_affinity, *shape.preferred_pod_anti_affinity))
 
 
 def domain_counts(

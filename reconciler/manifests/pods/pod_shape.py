@@ -204,13 +204,15 @@ def requirement_of(wire: SelectorRequirementWire) -> Requirement:
     return Requirement(wire.key, operator, values)
 
 
-def selector_of(wire: LabelSelectorWire | None) -> LabelSelector | None:
-    """A label selector; None stays None (it matches nothing, an empty one everything). Raises `Invalid`."""
+def selector_of(wire: LabelSelectorWire | None, added: Iterable[str] = ()) -> LabelSelector | None:
+    """A label selector; None stays None (it matches nothing, an empty one everything). Raises `Invalid`.
+
+    added: keys for which the API server writes expressions into a pod's selector, beside the `matchLabelKeys` that say the same."""
     if wire is None:
         return None
     return LabelSelector(
         tuple(sorted(wire.match_labels.items())) if wire.match_labels else (),
-        tuple(requirement_of(expression) for expression in wire.match_expressions or ()),
+        tuple(requirement_of(item) for item in wire.match_expressions or () if item.key not in added),
     )
 
 
@@ -232,7 +234,7 @@ def _spread(wire: TopologySpreadWire) -> TopologySpread:
         topology_key=wire.topology_key,
         max_skew=wire.max_skew,
         when_unsatisfiable=wire.when_unsatisfiable,
-        selector=selector_of(wire.label_selector),
+        selector=selector_of(wire.label_selector, wire.match_label_keys or ()),
         min_domains=wire.min_domains,
         node_affinity_policy=wire.node_affinity_policy or "Honor",
         node_taints_policy=wire.node_taints_policy or "Ignore",
@@ -256,9 +258,10 @@ def _pod_affinity(
 
 
 def _affinity_term(wire: PodAffinityTermWire) -> PodAffinityTerm:
+    added = (*(wire.match_label_keys or ()), *(wire.mismatch_label_keys or ()))
     return PodAffinityTerm(
         topology_key=wire.topology_key,
-        selector=selector_of(wire.label_selector),
+        selector=selector_of(wire.label_selector, added),
         namespaces=tuple(sorted(wire.namespaces or ())),
         namespace_selector=selector_of(wire.namespace_selector),
         match_label_keys=wire.match_label_keys or (),

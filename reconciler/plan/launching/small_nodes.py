@@ -7,7 +7,7 @@ planned with that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -33,32 +33,27 @@ class SeenRoom(Record, frozen=True):
 def rooms_seen(view: ClusterView, before: Mapping[str, SeenRoom], now: datetime) -> dict[str, SeenRoom]:
     """By name of an instance type. before: what the inventory remembers."""
     rooms = {name: seen for name, seen in before.items() if now < seen.since + _KEPT_FOR}
-    for machine, room in _young_nodes(view, now):
-        asked = dict(machine.node_claim.requests) if machine.node_claim is not None else {}
-        # A device that is not reported is one that is not ready.
-        lacking = {name: amount for name, amount in room if 0 < amount < asked.get(name, 0)}
+    young = {machine.name: machine for machine in view.machines if _is_young(machine, now)}
+    static = [pod for pod in view.pods if pod.owner_kind == "Node" and pod.node_name in young] if young else []
+    for name, machine in young.items():
+        asked = machine.node_claim.requests if machine.node_claim is not None else Resources()
+        room = machine.allocatable - Resources.total(pod.shape.requests for pod in static if pod.node_name == name)
         kind = machine.label(INSTANCE_TYPE_LABEL) or ""
         known = rooms[kind].room if kind in rooms else {}
-        if any(amount < known.get(name, amount + 1) for name, amount in lacking.items()):
-            least = {name: min(amount, known.get(name, amount)) for name, amount in lacking.items()}
-            rooms[kind] = SeenRoom(now, dict(sorted({**known, **least}.items())))
-    return dict(sorted(rooms.items()))
+        # A device of which there is none is not ready yet.
+        less = {each: most for each, most in room if 0 < most < min(asked.get(each), known.get(each, most + 1))}
+        if less:
+            rooms[kind] = SeenRoom(now, {**known, **less})
+    return rooms
 
 
-def _young_nodes(view: ClusterView, now: datetime) -> Iterator[tuple[Machine, Resources]]:
-    """Placeholders that were initialized lately, or are not yet, each with what its node has beside its static pods."""
-    young: dict[str, Machine] = {}
-    for machine in view.machines:
-        claim = machine.node_claim
-        if machine.node is not None and claim is not None and claim.is_placeholder:
-            since = claim.since("Initialized") if machine.is_initialized else now
-            if since is not None and now < since + _JUDGED_FOR:
-                young[machine.name] = machine
-    rooms = {name: machine.allocatable for name, machine in young.items()}
-    for pod in view.pods if young else ():
-        if pod.owner_kind == "Node" and pod.node_name in rooms:
-            rooms[pod.node_name] -= pod.shape.requests
-    return ((machine, rooms[name]) for name, machine in young.items())
+def _is_young(machine: Machine, now: datetime) -> bool:
+    """A placeholder with a node that was initialized lately, or is not yet."""
+    claim = machine.node_claim
+    if machine.node is None or claim is None or not claim.is_placeholder:
+        return False
+    since = claim.since("Initialized") if machine.is_initialized else now
+    return since is not None and now < since + _JUDGED_FOR
 
 
 def with_seen_rooms(
@@ -70,13 +65,7 @@ def with_seen_rooms(
         seen = rooms[kind.name].room if kind.name in rooms else {}
         less = {name: said - seen[name] for name, said in kind.allocatable if seen.get(name, said) < said}
         found.append(replace(kind, overhead=kind.overhead + Resources.of(less)) if less else kind)
-        if less:
-            sentences.append(
-                f"nodes of {kind.name} came up with {_words(seen, less)} for pods, less than their NodeClaims ask for: "
-                "new ones are planned with that"
-            )
+        had = [f"{readable_amount(name, seen[name])} {'CPU' if name == CPU else name}" for name in sorted(less)]
+        words = f"nodes of {kind.name} came up with {', '.join(had)} for pods, less than their NodeClaims ask for"
+        sentences += [f"{words}: new ones are planned with that"] if had else []
     return tuple(found), tuple(sentences)
-
-
-def _words(seen: Mapping[str, int], names: Iterable[str]) -> str:
-    return ", ".join(f"{readable_amount(name, seen[name])} {'CPU' if name == CPU else name}" for name in sorted(names))

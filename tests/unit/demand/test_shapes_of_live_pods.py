@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from reconciler.model.buffers import Dialect
-from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread, Workload
+from reconciler.model.pods import Pod, Workload
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Requirement, Toleration
+from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
-from tests.builders import buffer, deployment, one_of, pod, selects, shape
+from tests.builders import buffer, deployment, pod, selects, shape
 from tests.unit.demand.test_buffers import NOON, ask_one, readiness
 
 
@@ -68,19 +68,6 @@ def test_a_pod_that_asks_for_more_than_its_template_may_not_fit_where_a_chunk_do
     view = ClusterView(pods=(web_pod(cpu=cpu),))
     _, (finding,) = ask_one(buffer(), workloads=[selecting()], view=view, dialect=Dialect.KARPENTER)
     assert finding.code == code
-
-
-def test_selectors_that_the_api_server_narrowed_by_match_label_keys_are_no_difference() -> None:
-    def apart(*added: Requirement) -> PodShape:
-        selector = replace(selects(), expressions=added)
-        keys = ("pod-template-hash",)
-        spread = TopologySpread("zone", 1, "DoNotSchedule", selector, match_label_keys=keys)
-        away = PodAffinityTerm("zone", selector, mismatch_label_keys=keys)
-        return shape(topology_spread=(spread,), pod_anti_affinity=(away,), labels={"app": "web"})
-
-    live = web_pod(shape=apart(one_of("pod-template-hash", "5d")))
-    _, findings = ask_one(buffer(), workloads=[selecting(pod_shape=apart())], view=ClusterView(pods=(live,)))
-    assert findings == []
 
 
 def test_labels_and_tolerations_that_every_live_pod_has_are_no_difference() -> None:

@@ -166,3 +166,19 @@ def test_fields_that_scheduling_does_not_look_at_make_no_difference() -> None:
     second = {"containers": [{"name": "b", "image": "two"}], "nodeName": "n2"}
     assert shape(first) == shape(second)
     assert len({shape(first), shape(second)}) == 1
+
+
+def test_what_the_api_server_adds_for_match_label_keys_makes_a_pod_no_other_than_its_template() -> None:
+    def spec(*added: dict[str, Any]) -> dict[str, Any]:
+        selecting = {
+            "labelSelector": {"matchLabels": {"app": "web"}, "matchExpressions": [*added]},
+            "topologyKey": "zone",
+        }
+        keys = {"matchLabelKeys": ["pod-template-hash"]}
+        term = {**selecting, **keys, "mismatchLabelKeys": ["tenant"]}
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        spread = {**selecting, **keys, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+        return {"containers": [container("1")], "affinity": affinity, "topologySpreadConstraints": [spread]}
+
+    added = {"key": "pod-template-hash", "operator": "In", "values": ["5d"]}
+    assert shape(spec(added)) == shape(spec())
