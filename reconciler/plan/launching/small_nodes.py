@@ -1,8 +1,8 @@
 """Nodes that came up with less room than their NodeClaims ask for, though the catalogue says that their type has it.
 
-A kubelet may reserve more than the catalogue knows of, and static pods run on every node from the start. The chunks that such a node was
-made for do not fit, and the next one of its type would be no larger. So the inventory remembers for a day what the node had, and the type is
-planned with that.
+A kubelet may reserve more than the catalogue knows of. Static pods run on every node, and daemon pods may ask for more than their template (a
+LimitRange, a webhook) or come for a label that the node gets once it is up. The chunks that such a node was made for do not fit, and the
+next one of its type would have no more room. So the inventory remembers for a day what the node had, and the type is planned with that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType
+from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, REGISTERED_LABEL, InstanceType
+from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, Resources, readable_amount
 from reconciler.model.remembered import Moment, Record
 from reconciler.model.view import ClusterView
@@ -21,6 +22,7 @@ SMALL_NODES_KEY = "smallNodes"
 _JUDGED_FOR = timedelta(minutes=10)
 """How long a node is judged after it was initialized. What it reports later is about that node alone, such as a device that failed."""
 _KEPT_FOR = timedelta(days=1)
+_UP = {REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
 
 
 class SeenRoom(Record, frozen=True):
@@ -34,10 +36,15 @@ def rooms_seen(view: ClusterView, before: Mapping[str, SeenRoom], now: datetime)
     """By name of an instance type. before: what the inventory remembers."""
     rooms = {name: seen for name, seen in before.items() if now < seen.since + _KEPT_FOR}
     young = {machine.name: machine for machine in view.machines if _is_young(machine, now)}
-    static = [pod for pod in view.pods if pod.owner_kind == "Node" and pod.node_name in young] if young else []
+    room_of = {name: machine.allocatable for name, machine in young.items()}
+    templates = {(item.namespace, item.name): item.shape for item in view.daemon_sets}
+    for pod in view.pods if young else ():
+        if pod.is_daemon and pod.node_name in young:
+            template = templates.get((pod.namespace, pod.owner_name)) if pod.owner_kind == "DaemonSet" else None
+            room_of[pod.node_name] -= _unforeseen(pod.shape, template, young[pod.node_name])
     for name, machine in young.items():
         asked = machine.node_claim.requests if machine.node_claim is not None else Resources()
-        room = machine.allocatable - Resources.total(pod.shape.requests for pod in static if pod.node_name == name)
+        room = room_of[name]
         kind = machine.label(INSTANCE_TYPE_LABEL) or ""
         known = rooms[kind].room if kind in rooms else {}
         # A device of which there is none is not ready yet.
@@ -54,6 +61,14 @@ def _is_young(machine: Machine, now: datetime) -> bool:
         return False
     since = claim.since("Initialized") if machine.is_initialized else now
     return since is not None and now < since + _JUDGED_FOR
+
+
+def _unforeseen(pod: PodShape, template: PodShape | None, machine: Machine) -> Resources:
+    """What a daemon pod takes that its node was not planned with. template: its DaemonSet's; None of a static pod."""
+    labels = {} if machine.node_claim is None else dict(machine.node_claim.labels)
+    planned = template is not None and template.selects({**labels, **_UP})
+    foreseen = template.requests if template is not None and planned else Resources()
+    return pod.requests.at_least(foreseen) - foreseen
 
 
 def with_seen_rooms(

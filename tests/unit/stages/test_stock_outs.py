@@ -202,16 +202,23 @@ def test_a_type_whose_nodes_come_up_smaller_than_the_catalogue_says_is_planned_w
     assert asked_for(shop)[3:] == [("m-2x",)] * 3  # two are beside the first chunks
 
 
-def test_a_static_pod_takes_room_on_every_node_of_a_type() -> None:
-    """The kubelet makes it, so that no DaemonSet tells of it beforehand."""
+@pytest.mark.parametrize("daemon", ["static", "larger", "by a label"])
+def test_what_a_node_could_not_be_planned_with_takes_room_on_every_node_of_its_type(daemon: str) -> None:
+    """A static pod, daemon pods that admission makes larger than their template, and those that come for a label of nodes that are up."""
     shop = KeptCluster(instance_types_offered=1)
-    for document in (node_pool(consolidate_after="10s"), workload(replicas=0, cpu="1900m"), buffer(replicas=1)):
+    documents = [node_pool(consolidate_after="10s"), workload(replicas=0, cpu="1800m"), buffer(replicas=1)]
+    if daemon != "static":
+        selector = {} if daemon == "larger" else {"feature": "found"}
+        documents.insert(0, workload("agent", kind="DaemonSet", cpu="50m", nodeSelector=selector))
+    for document in documents:
         shop.cluster.apply(document)
+    kind = "Node" if daemon == "static" else "DaemonSet"
+    container = {"name": "main", "resources": {"requests": {"cpu": "150m"}}}
     for _ in range(300):
         for node in shop.cluster.view().nodes:
-            owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.name, "controller": True}
-            proxy = manifest("v1", "Pod", f"kube-proxy-{node.name}", "shop", metadata={"ownerReferences": [owner]})
-            container = {"name": "main", "resources": {"requests": {"cpu": "100m"}}}
-            shop.cluster.apply({**proxy, "spec": {"nodeName": node.name, "containers": [container]}})
+            name = node.name if daemon == "static" else "agent"
+            owner = {"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}
+            pod = manifest("v1", "Pod", f"agent-{node.name}", "shop", metadata={"ownerReferences": [owner]})
+            shop.cluster.apply({**pod, "spec": {"nodeName": node.name, "containers": [container]}})
         shop.keep(1)
     assert (asked_for(shop), shop.short()) == ([("m-2x",), ("m-8x",)], 0)
