@@ -274,9 +274,7 @@ def _runs_on(shape: PodShape, labels: Mapping[str, str], taints: Iterable[Taint]
 def planned_claim(node: Coming) -> dict[str, Any]:
     """The NodeClaim as Karpenter would make it: launched as the cheapest of the ways."""
     pool, template = node.pool, node.pool.template
-    types: dict[str, None] = {}
-    for way in node.ways:
-        types.setdefault(way.instance_type.name)
+    types = dict.fromkeys(way.instance_type.name for way in node.ways)
     requirements = [
         *(_written(item) for item in template.requirements if item.key != INSTANCE_TYPE_LABEL),
         *_shared(node),

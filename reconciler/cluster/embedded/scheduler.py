@@ -23,12 +23,8 @@ class Scheduler:
     def __init__(self, world: World) -> None:
         self._world = world
         self._dirty = False
-        self._unschedulable: tuple[Pod, ...] = ()
-
-    @property
-    def unschedulable(self) -> tuple[Pod, ...]:
+        self.unschedulable: tuple[Pod, ...] = ()
         """The pods that found no node in the last round, in the order of trying."""
-        return self._unschedulable
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
         del before, after
@@ -44,7 +40,7 @@ class Scheduler:
         for pod, node in places:
             if node is not None:
                 self._bind(pod, node.name)
-        self._unschedulable = tuple(pod for pod, node in places if node is None)
+        self.unschedulable = tuple(pod for pod, node in places if node is None)
 
     def _bind(self, pod: Pod, node: str) -> None:
         def bind(body: dict[str, Any]) -> None:
