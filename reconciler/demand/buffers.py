@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -22,7 +22,6 @@ from reconciler.demand.resolve import (
 )
 from reconciler.demand.size import (
     Allowance,
-    QuotaRequest,
     declared_priority,
     difference_of_shapes,
     pod_priority,
@@ -99,19 +98,6 @@ def field_of(buffer: Buffer, code: Code) -> str:
     return "spec" if code == codes.SIZE_NOT_KNOWN else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The size of a draft in the dialect asked for."""
-
-    count: int | None
-    quotas: tuple[str, ...]
-    """Those that cut it."""
-    compared: bool
-    """Whether some quota bounds it, whether it cuts or not."""
-    other: int | None
-    """The count in the other dialect."""
-
-
 def buffer_demands(
     declared: Declared,
     view: ClusterView,
@@ -150,15 +136,14 @@ def buffer_demands(
     findings: list[Finding] = []
     for item in drafts:
         ref = item.buffer.ref
-        answer = _answer(item, allowances.get(ref), dialect)
+        answers = _answers(item, allowances.get(ref))
         live = view.objects.get(ref)
         stays = is_suspended(item.buffer, live)
         if stays and item.unresolved is None:
-            size = kept_size(live)
-            answer = _Answer(size, quotas=(), compared=False, other=size)
-        pods = balloon_ref(ref)
-        kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), answer.count))
-        asked = (item, answer, kept, dialect, declared.priority_classes)
+            answers = dict.fromkeys(Dialect, Allowance(kept_size(live)))
+        pods, count = balloon_ref(ref), answers[dialect].count
+        kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), count))
+        asked = (item, answers, kept, dialect, declared.priority_classes)
         demand, its_findings = cache.once(("demand", ref), _demand_and_findings, *asked)
         demand = once(demand, item.buffer, "" if live is None else live.uid, one_shots, now)
         demands.append(suspended(demand, view) if stays else demand)
@@ -167,10 +152,14 @@ def buffer_demands(
 
 
 def _demand_and_findings(
-    item: Draft, answer: _Answer, kept: Keeping, dialect: Dialect, classes: tuple[PriorityClass, ...]
+    item: Draft,
+    answers: Mapping[Dialect, Allowance],
+    kept: Keeping,
+    dialect: Dialect,
+    classes: tuple[PriorityClass, ...],
 ) -> tuple[Demand, list[Finding]]:
-    findings = [*_findings(item, answer, dialect), *_findings_of_keeping(item.buffer, kept)]
-    return _kept(_demand(item, answer, dialect, classes), item, kept), findings
+    findings = [*_findings(item, answers, dialect), *_findings_of_keeping(item.buffer, kept)]
+    return _kept(_demand(item, answers[dialect], dialect, classes), item, kept), findings
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
@@ -184,17 +173,17 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
     allowances: dict[ObjectRef, Allowance] = {}
     for namespace, quotas in groupby(view.resource_quotas, key=lambda quota: quota.namespace):
         asking = [
-            (item.buffer, QuotaRequest(shape, count))
+            (item.buffer.ref, ChunkGroup(shape, count))
             for item in sorted(by_namespace.get(namespace, ()), key=_age)
             if (shape := item.shapes.get(Dialect.CLUSTER_AUTOSCALER)) is not None
             and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
         ]
-        deployments = {balloon_ref(buffer.ref) for buffer, _ in asking}
+        deployments = {balloon_ref(ref) for ref, _ in asking}
         balloon_shapes = [pod.shape for pod in view.pods if balloon_of(pod) in deployments]
-        answers = within_quotas(
-            (request for _, request in asking), [without(quota, balloon_shapes) for quota in quotas]
+        answers, _ = within_quotas(
+            (chunks for _, chunks in asking), [without(quota, balloon_shapes) for quota in quotas]
         )
-        allowances |= {buffer.ref: answer for (buffer, _), answer in zip(asking, answers, strict=True)}
+        allowances |= {ref: answer for (ref, _), answer in zip(asking, answers, strict=True)}
     return allowances
 
 
@@ -202,16 +191,13 @@ def _age(item: Draft) -> tuple[str, str, str]:
     return (item.buffer.created or NOT_CREATED_YET, item.buffer.ref.name, item.buffer.ref.kind)
 
 
-def _answer(item: Draft, allowance: Allowance | None, dialect: Dialect) -> _Answer:
-    counts = {kind: size.count for kind, size in item.sizes.items()}
-    if allowance is not None:
-        counts[Dialect.CLUSTER_AUTOSCALER] = allowance.count
-    other = next(kind for kind in Dialect if kind is not dialect)
-    told = allowance if allowance is not None and dialect is Dialect.CLUSTER_AUTOSCALER else Allowance(0)
-    return _Answer(counts.get(dialect), told.quotas, told.compared, counts.get(other))
+def _answers(item: Draft, allowance: Allowance | None) -> Mapping[Dialect, Allowance]:
+    """The size in each dialect. Only Cluster Autoscaler's is cut by quotas."""
+    sizes = {kind: Allowance(item.sizes[kind].count if kind in item.sizes else None) for kind in Dialect}
+    return sizes if allowance is None else {**sizes, Dialect.CLUSTER_AUTOSCALER: allowance}
 
 
-def _demand(item: Draft, answer: _Answer, dialect: Dialect, classes: tuple[PriorityClass, ...]) -> Demand:
+def _demand(item: Draft, answer: Allowance, dialect: Dialect, classes: tuple[PriorityClass, ...]) -> Demand:
     """The buffer's size and rules, whoever keeps it; without its chunks."""
     buffer, size, shape = item.buffer, item.sizes.get(dialect), item.shapes.get(dialect)
     explanation = (*(size.facts if size is not None else ()), *item.facts)
@@ -267,7 +253,7 @@ def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
     )
 
 
-def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Condition, ...]:
+def _conditions(item: Draft, answer: Allowance, dialect: Dialect) -> tuple[Condition, ...]:
     if item.unresolved is not None:
         return (Condition(READY, ConditionStatus.FALSE, item.unresolved.reason, item.unresolved.message),)
     if answer.count is None:
@@ -283,8 +269,8 @@ def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Conditi
     return (ready, Condition(LIMITED, ConditionStatus.TRUE, LIMITED, message))
 
 
-def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
-    buffer = item.buffer
+def _findings(item: Draft, answers: Mapping[Dialect, Allowance], dialect: Dialect) -> list[Finding]:
+    buffer, count = item.buffer, answers[dialect].count
     findings: list[Finding] = []
     if item.unresolved is not None:
         problem = item.unresolved
@@ -294,8 +280,8 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         if problem.code not in _FOUND_BY_MANIFESTS or buffer.position is None:
             findings.append(_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint))
         return findings
-    if answer.count is not None and answer.count > MOST_CHUNKS:
-        asked = f"{answer.count:,}" if answer.count < SHOWN_IN_FULL else "more than a quadrillion"
+    if count is not None and count > MOST_CHUNKS:
+        asked = f"{count:,}" if count < SHOWN_IN_FULL else "more than a quadrillion"
         message = f"{asked} {TOO_MANY_CHUNKS}; at most {MOST_CHUNKS:,} are tried"
         findings.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, TOO_MANY_HINT))
         return findings
@@ -307,17 +293,16 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         hint = f"use replicas, a scalableRef, or {PERCENT_OF_ANNOTATION} for a share of running pods"
         findings.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, hint))
     findings += [_finding(buffer, note.code, note.message, note.hint, note.field) for note in item.notes]
-    findings += _dialects_differ(item, answer, dialect)
+    findings += _dialects_differ(item, answers, dialect)
     return findings
 
 
-def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
+def _dialects_differ(item: Draft, answers: Mapping[Dialect, Allowance], dialect: Dialect) -> list[Finding]:
     other = next(kind for kind in Dialect if kind is not dialect)
     parts = []
-    if answer.count != answer.other:
-        parts.append(
-            f"{dialect.spoken} reads this buffer as {_size_in_words(answer.count)}, {other.spoken} as {_size_in_words(answer.other)}"
-        )
+    sizes = [_size_in_words(answers[kind].count) for kind in (dialect, other)]
+    if answers[dialect].count != answers[other].count:
+        parts.append(f"{dialect.spoken} reads this buffer as {sizes[0]}, {other.spoken} as {sizes[1]}")
     shapes = difference_of_shapes(item.shapes, dialect, pod=item.live_pod)
     if shapes:
         parts.append(shapes)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from reconciler.demand.node_class import Note
 from reconciler.demand.resolve import READY, RESOLUTION_FAILED, Unresolved, chunks_in_words, on_nodes
@@ -124,13 +125,23 @@ class RunningShares:
     ) -> None:
         self._view, self._node_pools, self._cache, self._now = view, node_pools, cache, now
         self._shrink_after = shrink_after
-        self._read: _Read | None = None
+
+    @cached_property
+    def _pools(self) -> Mapping[str, str]:
+        """The NodePool's name by node."""
+        return {item.node.name: item.node_pool for item in self._view.machines if item.node is not None}
+
+    @cached_property
+    def _running(self) -> RunningPods:
+        return self._cache.once(("running pods",), RunningPods, self._view.pods, self._pools)
+
+    @cached_property
+    def _before(self) -> Mapping[str, RememberedShare]:
+        return remembered(self._view.inventory.records, SHARES_KEY, RememberedShare)
 
     def of(self, buffer: Buffer, pods: PodsOf, chunk: Resources) -> Share:
         """The share that `buffer.percentage` is. chunk: what one of its chunks requests."""
-        if self._read is None:
-            self._read = _read(self._view, self._node_pools, self._cache)
-        running = self._read.running.of(pods, buffer.ref.namespace)
+        running = self._running.of(pods, buffer.ref.namespace)
         asked = tuple((name, amount) for name, amount in chunk if name != PODS and amount > 0)
         percentage = buffer.percentage or 0
         counts = {name: percentage_count(running.requests.get(name), percentage, amount) for name, amount in asked}
@@ -140,32 +151,17 @@ class RunningShares:
         whose = f"{counted(running.pods, 'running pod')} {pods.words(buffer.ref.namespace)}"
         fact = f"{percentage}% of the requests of {whose}"
         fact += f" ({amounts}), rounded up: {count:,}" if asked else f": {count:,}, since its chunks request nothing"
-        notes = _notes(buffer, pods, asked, self._read.node_pools)
+        names = {*(pool.name for pool in self._node_pools), *self._pools.values()} if pods.node_pool else ()
+        notes = _notes(buffer, pods, asked, names)
         share = Share(count, (f"{fact} by {most}" if count else fact,), notes=notes)
         if self._now is None:
             return share
         rule = hashlib.sha256(f"{percentage}% of {pods.written} in {chunk.amounts}".encode()).hexdigest()[:_DIGITS]
-        known = self._read.before.get(share_key(buffer.ref))
+        known = self._before.get(share_key(buffer.ref))
         before = known if known is not None and known.rule == rule else RememberedShare(rule, count)
         # Pods that could not be read may run all the same.
         least = 0 if self._view.complete else before.chunks
         return _kept(share, before.after(max(count, least), self._now, self._shrink_after), self._shrink_after)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What all shares of a pass look at. node_pools: those that are declared, or that a node names."""
-
-    running: RunningPods
-    before: Mapping[str, RememberedShare]
-    node_pools: frozenset[str]
-
-
-def _read(view: ClusterView, node_pools: Iterable[NodePool], cache: PassCache) -> _Read:
-    pools = {item.node.name: item.node_pool for item in view.machines if item.node is not None}
-    running = cache.once(("running pods",), RunningPods, view.pods, pools)
-    names = frozenset({*(pool.name for pool in node_pools), *pools.values()})
-    return _Read(running, remembered(view.inventory.records, SHARES_KEY, RememberedShare), names)
 
 
 def _notes(

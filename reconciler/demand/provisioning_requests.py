@@ -15,10 +15,8 @@ from operator import attrgetter
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.demand.size import (
     Allowance,
-    QuotaRequest,
     declared_priority,
     pod_priority,
-    with_reserved,
     within_quotas,
 )
 from reconciler.model import codes
@@ -156,9 +154,9 @@ def _within_quotas(demands: tuple[Demand, ...], quotas: Sequence[ResourceQuota])
         there, state = left.get(demand.ref.namespace), demand.request
         if not there or state is None or not demand.groups:
             continue
-        allowed = within_quotas([QuotaRequest(group.shape, group.count) for group in demand.groups], there)
-        if all(item.count == group.count for item, group in zip(allowed, demand.groups, strict=True)):
-            left[demand.ref.namespace] = with_reserved(there, demand.groups)
+        allowed, rest = within_quotas(demand.groups, there)
+        if not any(item.quotas for item in allowed):
+            left[demand.ref.namespace] = rest
         elif state.phase is Phase.WAITING and not state.record.under_way:
             judged[demand.ref] = _over_quota(demand, state, allowed)
     return tuple(judged.get(demand.ref, demand) for demand in demands)
@@ -169,7 +167,9 @@ def _over_quota(demand: Demand, state: RequestState, allowed: Sequence[Allowance
         f"{demand.ref.namespace}/{name}" for name in sorted({name for item in allowed for name in item.quotas})
     )
     count = sum(group.count for group in demand.groups)
-    message = f"ResourceQuota {names} lets {sum(item.count for item in allowed):,} of its {count:,} pods be created"
+    message = (
+        f"ResourceQuota {names} lets {sum(item.count or 0 for item in allowed):,} of its {count:,} pods be created"
+    )
     state = replace(state, phase=Phase.NOT_READY)
     return replace(demand, groups=(), desired=None, request=state, conditions=over_quota(state, message))
 

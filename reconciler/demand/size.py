@@ -177,29 +177,27 @@ def declared_priority(annotations: Labels) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaRequest:
-    """Chunks that a buffer asks for in one namespace. shape: the workload's own, before it becomes a virtual pod's."""
-
-    shape: PodShape
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Allowance:
     """What quotas leave of a request for chunks."""
 
-    count: int
-    """How many chunks."""
+    count: int | None
+    """How many chunks; None if the size is unknown."""
     quotas: tuple[str, ...] = ()
     """The names of those that cut it."""
     compared: bool = False
     """Whether at least one quota counts its chunks and has a bound on what they request."""
 
 
-def within_quotas(requests: Iterable[QuotaRequest], quotas: Sequence[ResourceQuota]) -> tuple[Allowance, ...]:
-    """The allowances of one namespace's requests, in order: each takes from what those before it left."""
-    reserved = [Resources() for _ in quotas]
-    return tuple(_allow(request, quotas, reserved) for request in requests)
+def within_quotas(
+    asked: Iterable[ChunkGroup], quotas: Sequence[ResourceQuota]
+) -> tuple[list[Allowance], list[ResourceQuota]]:
+    """The allowances of one namespace's chunks, in order, and the quotas with these used up: each takes from what those before it left."""
+    left = list(quotas)
+    allowances = []
+    for group in asked:
+        allowance, left = _allow(group, left)
+        allowances.append(allowance)
+    return allowances, left
 
 
 def without(quota: ResourceQuota, pods: Iterable[PodShape]) -> ResourceQuota:
@@ -209,43 +207,19 @@ def without(quota: ResourceQuota, pods: Iterable[PodShape]) -> ResourceQuota:
     return replace(quota, used=used)
 
 
-def with_reserved(quotas: Iterable[ResourceQuota], groups: Iterable[ChunkGroup]) -> list[ResourceQuota]:
-    """The quotas with these chunks used up as well."""
-    groups = tuple(groups)
-    return [
-        replace(
-            quota,
-            used=Resources.total(
-                (quota.used, *(g.shape.requests * g.count for g in groups if in_scope(g.shape, quota.scopes)))
-            ),
-        )
-        for quota in quotas
-    ]
+def _allow(group: ChunkGroup, quotas: Iterable[ResourceQuota]) -> tuple[Allowance, list[ResourceQuota]]:
+    asked = Resources.of((name, amount) for name, amount in group.shape.requests if name != PODS)
+    judged = [(quota, in_scope(group.shape, quota.scopes)) for quota in quotas]
+    rooms = {quota.name: room for quota, counts in judged if counts and (room := _room(quota, asked)) is not None}
+    count = min((group.count, *rooms.values()))
+    names = sorted(name for name, room in rooms.items() if room < group.count)
+    left = [replace(quota, used=quota.used + asked * count) if counts else quota for quota, counts in judged]
+    return Allowance(count, tuple(names), bool(rooms)), left
 
 
-def _allow(request: QuotaRequest, quotas: Sequence[ResourceQuota], reserved: list[Resources]) -> Allowance:
-    asked = Resources.of((name, amount) for name, amount in request.shape.requests if name != PODS)
-    matching = [index for index, quota in enumerate(quotas) if in_scope(request.shape, quota.scopes)]
-    count = request.count
-    names: list[str] = []
-    compared = False
-    for index in matching:
-        quota = quotas[index]
-        room = _room(quota, asked, reserved[index])
-        compared = compared or room is not None
-        if room is not None and room < request.count:
-            names.append(quota.name)
-            count = min(count, room)
-    for index in matching:
-        reserved[index] += asked * count
-    return Allowance(count, tuple(sorted(names)), compared)
-
-
-def _room(quota: ResourceQuota, asked: Resources, reserved: Resources) -> int | None:
+def _room(quota: ResourceQuota, asked: Resources) -> int | None:
     rooms = [
-        max(0, hard - quota.used.get(name) - reserved.get(name)) // amount
-        for name, hard in quota.hard
-        if (amount := asked.get(name)) > 0
+        max(0, hard - quota.used.get(name)) // amount for name, hard in quota.hard if (amount := asked.get(name)) > 0
     ]
     return min(rooms, default=None)
 

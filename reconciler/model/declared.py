@@ -182,9 +182,8 @@ class Declared:
         merged: dict[str, list[Any]] = {}
         for slot in SLOTS:
             others = {ref_of(value): value for value in getattr(live, slot)}
-            observed = _OBSERVED.get(slot, _unobserved)
             merged[slot] = [
-                observed(value, others.pop(ref)) if (ref := ref_of(value)) in others else value
+                _observed(slot, value, others.pop(ref)) if (ref := ref_of(value)) in others else value
                 for value in getattr(self, slot)
             ]
             merged[slot] += others.values()
@@ -229,45 +228,22 @@ def _by_place(manifest: DeclaredManifest) -> tuple[ObjectRef, SourcePosition]:
     return (manifest.ref, manifest.position)
 
 
-def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
-    return replace(own, generation=live.generation, created=live.created, status_conditions=live.status_conditions)
-
-
-def _observed_workload(own: Workload, live: Workload) -> Workload:
-    """The live workload counts, since headroom deploys none: its pods are made from the template in the cluster.
-
-    PodTemplates are applied by headroom, so the repository's version counts.
-    """
-    if own.ref.kind == _POD_TEMPLATE:
-        return replace(own, generation=live.generation)
-    return replace(live, position=own.position)
-
-
-def _observed_request(own: ProvisioningRequest, live: ProvisioningRequest) -> ProvisioningRequest:
-    """The live spec counts, since it is immutable, even if the document has changed."""
-    return replace(live, position=own.position)
-
-
-def _observed_pool(own: NodePool, live: NodePool) -> NodePool:
-    return replace(
-        own,
-        uid=live.uid,
-        ready=live.ready,
-        deleting=live.deleting,
-        hash=live.hash,
-        hash_version=live.hash_version,
-        usage=live.usage,
-    )
-
-
-def _unobserved(own: Any, _live: Any) -> Any:
-    """What is declared counts as it is."""
-    return own
-
-
-_OBSERVED: Mapping[str, Callable[[Any, Any], Any]] = {
-    "buffers": _observed_buffer,
-    "node_pools": _observed_pool,
-    "workloads": _observed_workload,
-    "provisioning_requests": _observed_request,
+_OF_THE_CLUSTER: Mapping[str, tuple[str, ...]] = {
+    "buffers": ("generation", "created", "status_conditions"),
+    "node_pools": ("uid", "ready", "deleting", "hash", "hash_version", "usage"),
 }
+"""By field of `Declared`, what only the live object tells of a declared one. Workloads and requests count as they are in the cluster."""
+
+
+def _observed(slot: str, own: Any, live: Any) -> Any:
+    """The declared value with what the live object tells.
+
+    The live workload counts, since headroom deploys none: its pods are made from the template in the cluster. PodTemplates are applied by
+    headroom, so the repository's version counts. The live request counts, since its spec is immutable, even if the document has changed.
+    """
+    if slot == "workloads" and own.ref.kind == _POD_TEMPLATE:
+        return replace(own, generation=live.generation)
+    if slot in {"workloads", "provisioning_requests"}:
+        return replace(live, position=own.position)
+    told = {name: getattr(live, name) for name in _OF_THE_CLUSTER.get(slot, ())}
+    return replace(own, **told) if told else own

@@ -6,7 +6,6 @@ Only declared fields are compared, so fields that the API server or another cont
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from reconciler.model.changes import FieldChange
@@ -19,27 +18,25 @@ _QUANTITIES = frozenset({"totalCpu", "totalMem"})
 _DURATIONS = frozenset({"expireAfter", "consolidateAfter", "terminationGracePeriod", "duration"})
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRules:
-    """drops_empty: the kind is one of Kubernetes' own, whose empty lists and maps the API server does not store."""
+def differences(
+    declared: Mapping[str, Any], live: Mapping[str, Any], *, drops_empty: bool = False
+) -> tuple[FieldChange, ...]:
+    """In path order; before is the live value, after the declared one. drops_empty: the kind is one of Kubernetes' own, whose empty lists and
+    maps the API server does not store."""
+    return tuple(_between(declared, live, (), drops_empty=drops_empty))
 
-    drops_empty: bool = False
 
-    def differences(self, declared: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[FieldChange, ...]:
-        """In path order; before is the live value, after the declared one."""
-        return tuple(self._between(declared, live, ()))
-
-    def _between(self, declared: Any, live: Any, path: Path) -> Iterator[FieldChange]:
-        if declared is None or (self.drops_empty and live is None and declared in ({}, [])):
-            return
-        if isinstance(declared, Mapping) and isinstance(live, Mapping):
-            for key in sorted(declared):
-                yield from self._between(declared[key], live.get(key), (*path, key))
-        elif isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
-            for index, (item, other) in enumerate(zip(declared, live, strict=True)):
-                yield from self._between(item, other, (*path, index))
-        elif not _same(declared, live, path):
-            yield FieldChange(path_text(path), live, declared)
+def _between(declared: Any, live: Any, path: Path, *, drops_empty: bool) -> Iterator[FieldChange]:
+    if declared is None or (drops_empty and live is None and declared in ({}, [])):
+        return
+    if isinstance(declared, Mapping) and isinstance(live, Mapping):
+        for key in sorted(declared):
+            yield from _between(declared[key], live.get(key), (*path, key), drops_empty=drops_empty)
+    elif isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
+        for index, (item, other) in enumerate(zip(declared, live, strict=True)):
+            yield from _between(item, other, (*path, index), drops_empty=drops_empty)
+    elif not _same(declared, live, path):
+        yield FieldChange(path_text(path), live, declared)
 
 
 def _same(declared: Any, live: Any, path: Path) -> bool:

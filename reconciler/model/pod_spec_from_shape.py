@@ -6,23 +6,26 @@ Volumes are left out: they belong to one pod, and a pod that stands for others h
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from reconciler.model.pods import (
     DEFAULT_SCHEDULER,
     HostPort,
-    NodeSelectorTerm,
     PodAffinityTerm,
     PodShape,
-    TopologySpread,
     WeightedPodAffinityTerm,
 )
 from reconciler.model.quantity import PODS
-from reconciler.model.requirements import LabelSelector, Requirement
+from reconciler.model.requirements import Operator
 
 Json = dict[str, Any]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+_SPELT = {"selector": "labelSelector", "expressions": "matchExpressions", "fields": "matchFields"}
+"""Fields whose names in the API are others."""
+_DEFAULTS = {("nodeAffinityPolicy", "Honor"), ("nodeTaintsPolicy", "Ignore")}
 
 
 def pod_spec_of(shape: PodShape, container: str = "chunk") -> Json:
@@ -35,11 +38,8 @@ def pod_spec_of(shape: PodShape, container: str = "chunk") -> Json:
         "containers": [only],
         "nodeSelector": dict(shape.node_selector),
         "affinity": _affinity(shape),
-        "tolerations": [
-            _present({"key": item.key, "operator": item.operator, "value": item.value, "effect": item.effect})
-            for item in shape.tolerations
-        ],
-        "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
+        "tolerations": _documents(shape.tolerations),
+        "topologySpreadConstraints": _documents(shape.topology_spread),
         "priorityClassName": shape.priority_class_name,
         "runtimeClassName": shape.runtime_class,
         "schedulerName": "" if shape.scheduler_name == DEFAULT_SCHEDULER else shape.scheduler_name,
@@ -57,77 +57,43 @@ def _port(port: HostPort) -> Json:
 
 
 def _affinity(shape: PodShape) -> Json:
-    node = _present(
-        {
-            _REQUIRED: _present({"nodeSelectorTerms": [_node_term(term) for term in shape.required_node_terms]}),
-            _PREFERRED: [
-                {"weight": item.weight, "preference": _node_term(item.term)} for item in shape.preferred_node_terms
-            ],
-        }
-    )
+    terms = _documents(shape.required_node_terms)
+    preferred = [{"weight": item.weight, "preference": _document(item.term)} for item in shape.preferred_node_terms]
+    node = _present({_REQUIRED: _present({"nodeSelectorTerms": terms}), _PREFERRED: preferred})
     near = _pod_affinity(shape.pod_affinity, shape.preferred_pod_affinity)
     away = _pod_affinity(shape.pod_anti_affinity, shape.preferred_pod_anti_affinity)
     return _present({"nodeAffinity": node, "podAffinity": near, "podAntiAffinity": away})
 
 
 def _pod_affinity(required: Iterable[PodAffinityTerm], preferred: Iterable[WeightedPodAffinityTerm]) -> Json:
-    return _present(
-        {
-            _REQUIRED: [_affinity_term(term) for term in required],
-            _PREFERRED: [{"weight": item.weight, "podAffinityTerm": _affinity_term(item.term)} for item in preferred],
-        }
-    )
+    weighted = [{"weight": item.weight, "podAffinityTerm": _document(item.term)} for item in preferred]
+    return _present({_REQUIRED: _documents(required), _PREFERRED: weighted})
 
 
-def _affinity_term(term: PodAffinityTerm) -> Json:
-    """The term as JSON. An empty selector is written, since it matches everything and an absent one nothing."""
-    document = _present(
-        {
-            "topologyKey": term.topology_key,
-            "namespaces": list(term.namespaces),
-            "matchLabelKeys": list(term.match_label_keys),
-            "mismatchLabelKeys": list(term.mismatch_label_keys),
-        }
-    )
-    return document | _selectors(labelSelector=term.selector, namespaceSelector=term.namespace_selector)
+def _documents(parts: Iterable[Any]) -> list[Json]:
+    return [_document(part) for part in parts]
 
 
-def _spread(item: TopologySpread) -> Json:
-    document = _present(
-        {
-            "topologyKey": item.topology_key,
-            "maxSkew": item.max_skew,
-            "whenUnsatisfiable": item.when_unsatisfiable,
-            "minDomains": item.min_domains,
-            "nodeAffinityPolicy": "" if item.node_affinity_policy == "Honor" else item.node_affinity_policy,
-            "nodeTaintsPolicy": "" if item.node_taints_policy == "Ignore" else item.node_taints_policy,
-            "matchLabelKeys": list(item.match_label_keys),
-        }
-    )
-    return document | _selectors(labelSelector=item.selector)
+def _document(part: Any) -> Json:
+    """A part of a shape under its fields' names in the API. An empty selector is written, since it matches everything and an absent one
+    nothing."""
+    document: Json = {}
+    for each in fields(part):
+        value = getattr(part, each.name)
+        name = _SPELT.get(each.name, _camel(each.name))
+        if value in ("", None, ()) or (name, value) in _DEFAULTS:
+            continue
+        if is_dataclass(value):
+            document[name] = _document(value)
+        elif name == "matchLabels":
+            document[name] = dict(value)
+        elif isinstance(value, tuple):
+            document[name] = [_document(item) if is_dataclass(item) else item for item in value]
+        else:
+            document[name] = value.value if isinstance(value, Operator) else value
+    return document
 
 
-def _selectors(**selectors: LabelSelector | None) -> Json:
-    return {name: _selector(selector) for name, selector in selectors.items() if selector is not None}
-
-
-def _selector(selector: LabelSelector) -> Json:
-    return _present(
-        {
-            "matchLabels": dict(selector.match_labels),
-            "matchExpressions": [_requirement(item) for item in selector.expressions],
-        }
-    )
-
-
-def _node_term(term: NodeSelectorTerm) -> Json:
-    return _present(
-        {
-            "matchExpressions": [_requirement(item) for item in term.expressions],
-            "matchFields": [_requirement(item) for item in term.fields],
-        }
-    )
-
-
-def _requirement(item: Requirement) -> Json:
-    return _present({"key": item.key, "operator": item.operator.value, "values": list(item.values)})
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -173,12 +173,7 @@ class Resources:
         return Resources.of(total)
 
     def __sub__(self, other: Resources) -> Resources:
-        if not other.amounts:
-            return self
-        total = dict(self.amounts)
-        for name, amount in other.amounts:
-            total[name] = total.get(name, 0) - amount
-        return Resources.of(total)
+        return self + other * -1
 
     def __mul__(self, count: int) -> Resources:
         return Resources.of([(name, amount * count) for name, amount in self.amounts])

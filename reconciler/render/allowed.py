@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.model.changes import FieldChange
 from reconciler.model.errors import Invalid
-from reconciler.model.field_differences import DiffRules
+from reconciler.model.field_differences import differences
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 
@@ -61,14 +61,14 @@ def _check(ref: ObjectRef, planned: Manifest, written: Manifest, allowed: re.Pat
     """allowed: the paths outside of metadata that a template may add."""
     metadata = {"labels": {}, "annotations": {}, **planned["metadata"]}
     planned = {**planned, "metadata": metadata}
-    for change in DiffRules(drops_empty=True).differences(planned, written):
+    for change in differences(planned, written, drops_empty=True):
         raise Invalid(
             f"the template for {ref} wrote {_shown(change.before)} as {change.path}, where {_shown(change.after)} is planned"
             if change.before is not None
             else f"the template for {ref} left out {change.path}, where {_shown(change.after)} is planned",
             hint="write it as planned: the packaged template does",
         )
-    for change in DiffRules().differences(written, planned):
+    for change in differences(written, planned):
         _check_addition(ref, change, allowed)
 
 

@@ -9,11 +9,11 @@ With a lead time the value rises earlier by the lead, and falls when the schedul
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
@@ -146,35 +146,19 @@ def spans_with_lead(
 ) -> tuple[tuple[datetime, datetime, int], ...]:
     """Spans as (start, end, replicas) that fill [start, end) without gaps; neighbours differ."""
     spans = timeline(schedule, start, end + lead, start).spans
+    moments = {start, end}
+    for span in spans:
+        moments |= {moment for moment in (span.start - lead, span.end) if start < moment < end}
+    begins, ends = [span.start - lead for span in spans], [span.end for span in spans]
     found: list[tuple[datetime, datetime, int]] = []
-    for opens, closes, value in _highest(spans, lead, start, end):
+    for opens, closes in pairwise(sorted(moments)):
+        # Each span counts from `lead` before it begins until it ends; where several do, the highest wins.
+        value = max(span.value for span in spans[bisect_right(ends, opens) : bisect_right(begins, opens)])
         if found and found[-1][2] == value:
             found[-1] = (found[-1][0], closes, value)
         else:
             found.append((opens, closes, value))
     return tuple(found)
-
-
-def _highest(
-    spans: tuple[ScheduleSpan, ...], lead: timedelta, start: datetime, end: datetime
-) -> list[tuple[datetime, datetime, int]]:
-    """Each span counts from `lead` before it begins until it ends; where several do, the highest wins."""
-    moments = {start, end}
-    for span in spans:
-        moments |= {moment for moment in (span.start - lead, span.end) if start < moment < end}
-    ordered = sorted(moments)
-    waiting = list(spans)
-    waiting.reverse()
-    open_spans: list[tuple[int, datetime]] = []
-    pieces = []
-    for opens, closes in pairwise(ordered):
-        while waiting and waiting[-1].start - lead <= opens:
-            span = waiting.pop()
-            heappush(open_spans, (-span.value, span.end))
-        while open_spans and open_spans[0][1] <= opens:
-            heappop(open_spans)
-        pieces.append((opens, closes, -open_spans[0][0]))
-    return pieces
 
 
 def next_look(schedule: Schedule, lead: timedelta, after: datetime) -> datetime | None:

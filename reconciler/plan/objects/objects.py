@@ -18,7 +18,7 @@ from typing import Any
 from reconciler.model import codes
 from reconciler.model.changes import Action, Drift, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
-from reconciler.model.field_differences import DiffRules
+from reconciler.model.field_differences import differences
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import (
     ADOPT_ANNOTATION,
@@ -253,9 +253,8 @@ def _differences(
     item: DeclaredManifest, manifest: Manifest, live: LiveObject, *, reduced: bool
 ) -> tuple[FieldChange, ...]:
     compared = {key: value for key, value in manifest.items() if key not in {"apiVersion", "kind"}}
-    comparison = DiffRules(drops_empty=not item.ref.group)
     hash_path = path_text(("metadata", "annotations", HASH_ANNOTATION))
-    found = comparison.differences(compared, _with_annotations(live.body))
+    found = differences(compared, _with_annotations(live.body), drops_empty=not item.ref.group)
     if _was_applied(manifest, live):
         # The same manifest was applied, so a field that a snapshot lacks was left out of the snapshot, not removed in the cluster.
         return tuple(change for change in found if not (reduced and change.before is None))
