@@ -152,26 +152,19 @@ def _handing_over(until: str, autoscaler: ServingAutoscaler | None) -> Keeping:
 
 
 def _balloon(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keeping:
-    missing = (situation.desired or 0) - situation.balloons
-    if missing > 0 and _held_before(situation.live):
+    hands_over = (situation.desired or 0) > situation.balloons and _held_before(situation.live)
+    condition = _condition(ConditionStatus.TRUE, BALLOONS, "balloon pods of low priority keep the capacity")
+    if hands_over:
         message = "headroom holds what it has for the buffer until its balloon pods run"
         condition = _condition(ConditionStatus.FALSE, HANDING_OVER, message)
-        return Keeping(
-            Fulfilment.BALLOON,
-            opens_nodes=False,
-            condition=condition,
-            autoscaler=autoscaler,
-            balloons=situation.balloons,
-        )
-    condition = _condition(ConditionStatus.TRUE, BALLOONS, "balloon pods of low priority keep the capacity")
     return Keeping(
         Fulfilment.BALLOON,
-        holds_nodes=False,
+        holds_nodes=hands_over,
         opens_nodes=False,
         condition=condition,
         autoscaler=autoscaler,
         balloons=situation.balloons,
-        waiting_balloons=situation.waiting_balloons,
+        waiting_balloons=() if hands_over else situation.waiting_balloons,
     )
 
 

@@ -57,7 +57,7 @@ from reconciler.model.provisioning_requests import (
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.remembered import RequestRecord, read_records
 from reconciler.model.view import ClusterView
-from reconciler.requests.conditions import AcceptedRequest, accepted_requests, over_quota
+from reconciler.requests.conditions import LEFT_TO_ANOTHER, accepted_requests, over_quota
 from reconciler.requests.life import (
     Consumption,
     attempts_in,
@@ -115,8 +115,8 @@ def request_demands(
         priority_classes=declared.priority_classes,
     )
     provided = accepted_requests(declared, rules)
-    demands = _within_quotas(tuple(_demand(accepted, context) for accepted in provided), view.resource_quotas)
-    found = (_findings(accepted.request, item, context) for accepted, item in zip(provided, demands, strict=True))
+    demands = _within_quotas(tuple(_demand(*accepted, context) for accepted in provided), view.resource_quotas)
+    found = (_findings(request, item, context) for (request, _), item in zip(provided, demands, strict=True))
     return demands, (*chain.from_iterable(found), *of_pods)
 
 
@@ -198,11 +198,13 @@ def _without_template(request: ProvisioningRequest, context: _Context) -> Findin
     return codes.TARGET_NOT_FOUND.finding(message, request.position, request.ref, field, hint)
 
 
-def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
-    request, kind = accepted.request, accepted.kind
-    if accepted.refused is not None and accepted.left_to_another:
+def _demand(request: ProvisioningRequest, refused: Condition | None, context: _Context) -> Demand:
+    """refused: why nothing is done for it, as its condition Accepted."""
+    kind = request.kind
+    assert kind is not None
+    if refused is not None and refused.reason == LEFT_TO_ANOTHER:
         left = RequestState(kind, Phase.LEFT, RequestRecord("", ""))
-        return Demand(request.ref, source=request.position, conditions=(accepted.refused,), request=left)
+        return Demand(request.ref, source=request.position, conditions=(refused,), request=left)
     shapes = _shapes(request, context)
     state = _state(request, kind, shapes, context)
     demand = Demand(
@@ -223,7 +225,7 @@ def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
         return demand
     if isinstance(shapes, str):
         return _not_ready(demand, state, Condition(ACCEPTED, ConditionStatus.FALSE, TEMPLATE_NOT_FOUND, shapes))
-    refused = accepted.refused or _not_tolerated(request, shapes)
+    refused = refused or _not_tolerated(request, shapes)
     if refused is not None and state.phase is Phase.WAITING and not state.record.under_way:
         return _not_ready(demand, state, refused)
     used = state.record.consumed if state.phase is Phase.BOOKED else context.consumption.served(request, shapes)

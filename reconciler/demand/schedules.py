@@ -173,39 +173,26 @@ class _Pass:
             self.findings.append(codes.SCHEDULE_NOT_FOUND.finding(message, where, ref, path, hint))
 
 
-class NextEdges:
-    """When what is declared next asks for something else.
+def next_edge(effective: Declared, after: datetime) -> Edge | None:
+    """The first instant after this one at which a schedule's value changes, with or without a follower's lead."""
+    leads: dict[ObjectRef, set[timedelta]] = {schedule.ref: {timedelta(0)} for schedule in effective.schedules}
+    for _, following in followers(effective):
+        for ref in following.schedules:
+            leads.setdefault(ref, set()).add(following.lead)
+    edges = [
+        Edge(at, f"{schedule.ref}{_ahead(lead)}")
+        for schedule in effective.schedules
+        for lead in sorted(leads[schedule.ref])
+        if (at := _next_look(schedule, lead, after)) is not None
+    ]
+    return min(edges, key=lambda edge: edge.at, default=None)
 
-    An answer about a schedule holds until that instant, so it is computed once for each edge and not for each pass. Not
-    thread-safe.
-    """
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Schedule, timedelta], tuple[datetime, datetime | None]] = {}
-
-    def first(self, effective: Declared, after: datetime) -> Edge | None:
-        """The first instant after this one at which a schedule's value changes, with or without a follower's lead."""
-        leads: dict[ObjectRef, set[timedelta]] = {schedule.ref: {timedelta(0)} for schedule in effective.schedules}
-        for _, following in followers(effective):
-            for ref in following.schedules:
-                leads.setdefault(ref, set()).add(following.lead)
-        pairs = [(schedule, lead) for schedule in effective.schedules for lead in sorted(leads[schedule.ref])]
-        self._known = {pair: self._next(pair, after) for pair in pairs}
-        edges = [
-            Edge(at, f"{schedule.ref}{_ahead(lead)}")
-            for (schedule, lead), (_, at) in self._known.items()
-            if at is not None
-        ]
-        return min(edges, key=lambda edge: edge.at, default=None)
-
-    def _next(self, pair: tuple[Schedule, timedelta], after: datetime) -> tuple[datetime, datetime | None]:
-        since, at = self._known.get(pair, (None, None))
-        if since is not None and since <= after and (at is None or after < at):
-            return since, at
-        try:
-            return after, next_look(*pair, after)
-        except Exception:  # noqa: BLE001 - a defect of headroom with this schedule must not hide the edges of all others
-            return after, None
+def _next_look(schedule: Schedule, lead: timedelta, after: datetime) -> datetime | None:
+    try:
+        return next_look(schedule, lead, after)
+    except Exception:  # noqa: BLE001 - a defect of headroom with this schedule must not hide the edges of all others
+        return None
 
 
 def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import zip_longest
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.schedules import changes_with, followed_buffer
@@ -98,25 +99,21 @@ def followed_pieces(
 
 
 def _rounds(
-    buffers: Iterable[Buffer],
+    buffers: Sequence[Buffer],
     followings: Mapping[ObjectRef, Following | None],
     pieces: Mapping[ObjectRef, Sequence[Piece]],
 ) -> Iterator[dict[ObjectRef, tuple[Buffer, State]]]:
     """One state of each buffer by round, until every state in which a buffer exists has been in a round. Sizing all buffers of a round at
     once takes few rounds for many buffers.
     """
-    waiting = {
-        buffer: list(dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1])) for buffer in buffers
-    }
-    while any(waiting.values()):
+    waiting = [dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1]) for buffer in buffers]
+    for states in zip_longest(*waiting):
         awake: dict[ObjectRef, tuple[Buffer, State]] = {}
-        for buffer, states in waiting.items():
-            if not states:
-                continue
-            state = states.pop()
+        for buffer, state in zip(buffers, states, strict=True):
             following = followings[buffer.ref]
-            sized = buffer if following is None else followed_buffer(buffer, following, state[0])
-            awake[buffer.ref] = (sized, state)
+            if state is not None:
+                sized = buffer if following is None else followed_buffer(buffer, following, state[0])
+                awake[buffer.ref] = (sized, state)
         yield awake
 
 

@@ -277,6 +277,16 @@ def _too_long(text: str) -> Invalid:
     return Invalid(f"{shown!r} is too long a duration", hint="write at most 2562047h, which is 292 years")
 
 
+_MOST_DOUBLINGS = 16
+"""Of a second that is 18 hours."""
+
+
+def doubled(first: timedelta, times: int, at_most: timedelta) -> timedelta:
+    """A wait that doubles with each failure: the one after this many doublings."""
+    delay: timedelta = min(first * (1 << min(max(0, times), _MOST_DOUBLINGS)), at_most)
+    return delay
+
+
 def time_text(moment: datetime) -> str:
     """RFC 3339 in UTC to the second, as Kubernetes writes times."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -9,8 +9,6 @@ from decimal import Decimal
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.placement import SurgeMode
 
-_MOST_DOUBLINGS = 16
-
 
 @dataclass(frozen=True, slots=True)
 class Caps:
@@ -94,8 +92,3 @@ class PlacementRules:
     def least_saving(self, price: float) -> float:
         """What leaving a node of this price must save at least, USD an hour."""
         return max(self.consolidation_per_hour, self.consolidation_share * price)
-
-    def back_off_after(self, failures: int) -> timedelta:
-        """How long an offering is left alone after so many failed launches in a row."""
-        delay: timedelta = min(self.back_off * 2 ** min(failures - 1, _MOST_DOUBLINGS), self.back_off_at_most)
-        return delay

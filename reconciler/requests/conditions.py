@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reconciler.model.conditions import Availability, Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -164,44 +164,27 @@ def merged(state: RequestState, new: Sequence[Condition]) -> tuple[Condition, ..
 PARAMETER_NOT_ALLOWED, CLASS_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "ClassNotAllowed", "LeftToAnother"
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedRequest:
-    """A request of a class that is provided here, with its class's defaults.
-
-    refused: why nothing is done for it, as its condition Accepted. left_to_another: another controller provides for it, so nothing is
-    written about it either.
-    """
-
-    request: ProvisioningRequest
-    kind: RequestKind
-    refused: Condition | None = None
-    left_to_another: bool = False
-
-
-def accepted_requests(declared: Declared, rules: RequestRules) -> tuple[AcceptedRequest, ...]:
-    """The requests of known classes. Other classes are left to whoever provides them."""
+def accepted_requests(
+    declared: Declared, rules: RequestRules
+) -> tuple[tuple[ProvisioningRequest, Condition | None], ...]:
+    """The requests of known classes, with their class's defaults, each with its condition Accepted if nothing is done for it. Other classes
+    are left to whoever provides them."""
     classes = {item.class_name: item for item in declared.provisioning_classes}
-    return tuple(
-        _accepted(request, request.kind, classes, rules)
-        for request in declared.provisioning_requests
-        if request.kind is not None
-    )
+    provided = (request for request in declared.provisioning_requests if request.kind is not None)
+    return tuple(_accepted(request, classes, rules) for request in provided)
 
 
 def _accepted(
-    request: ProvisioningRequest, kind: RequestKind, classes: Mapping[str, ProvisioningClass], rules: RequestRules
-) -> AcceptedRequest:
-    other = _provider_of(request, kind)
+    request: ProvisioningRequest, classes: Mapping[str, ProvisioningClass], rules: RequestRules
+) -> tuple[ProvisioningRequest, Condition | None]:
+    other = _provider_of(request)
     if other:
         message = f"{other}, so headroom stands down"
-        return AcceptedRequest(
-            request, kind, Condition(ACCEPTED, ConditionStatus.UNKNOWN, LEFT_TO_ANOTHER, message), left_to_another=True
-        )
+        return request, Condition(ACCEPTED, ConditionStatus.UNKNOWN, LEFT_TO_ANOTHER, message)
     provisioning_class = classes.get(request.class_name)
     if provisioning_class is None:
-        return AcceptedRequest(request, kind, _undeclared(request, classes) if rules.only_declared_classes else None)
-    request = replace(request, defaults=provisioning_class.defaults)
-    return AcceptedRequest(request, kind, _against(request, provisioning_class))
+        return request, _undeclared(request, classes) if rules.only_declared_classes else None
+    return replace(request, defaults=provisioning_class.defaults), _against(request, provisioning_class)
 
 
 def _undeclared(request: ProvisioningRequest, classes: Collection[str]) -> Condition:
@@ -212,12 +195,12 @@ def _undeclared(request: ProvisioningRequest, classes: Collection[str]) -> Condi
     return Condition(ACCEPTED, ConditionStatus.FALSE, CLASS_NOT_ALLOWED, message)
 
 
-def _provider_of(request: ProvisioningRequest, kind: RequestKind) -> str:
+def _provider_of(request: ProvisioningRequest) -> str:
     """Which other controller provides for the request, as a clause; "" for none."""
     if request.status_manager is not None:
         return f"{request.status_manager} writes its conditions"
     instance = request.parameter(PROCESSOR_INSTANCE)
-    if instance and kind is RequestKind.CHECK:
+    if instance and request.kind is RequestKind.CHECK:
         return f"it is for the Cluster Autoscaler of instance {instance}"
     return ""
 

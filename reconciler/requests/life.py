@@ -40,14 +40,13 @@ from reconciler.model.provisioning_requests import (
     seconds_of,
     selects_reserved_nodes,
 )
-from reconciler.model.quantity import format_duration, time_of, whole_number
+from reconciler.model.quantity import doubled, format_duration, time_of, whole_number
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.remembered import RequestRecord, record_name
 from reconciler.model.view import ClusterView
 from reconciler.requests import conditions
 
 LONGEST_RETRY = timedelta(minutes=10)
-_MOST_DOUBLINGS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +179,7 @@ def _asked(demand: Demand, state: RequestState, there: Availability, now: dateti
 
 def retry_delay(attempt: int, rules: RequestRules) -> timedelta:
     """How long after the failure of this attempt the next one begins."""
-    doublings = min(max(0, attempt - 1), _MOST_DOUBLINGS)
-    return min(rules.first_retry * (1 << doublings), max(LONGEST_RETRY, rules.first_retry))
+    return doubled(rules.first_retry, attempt - 1, max(LONGEST_RETRY, rules.first_retry))
 
 
 def _unchanged(state: RequestState, *said: Condition) -> Decision:

@@ -241,8 +241,8 @@ class States:
         declared = self._declared
         buffers = []
         for buffer in declared.buffers:
-            state = self._state(self._buffers[buffer.ref], key)
             following = self._buffers[buffer.ref]
+            state = self._state(following, key)
             if state is None or following is None:
                 buffers.append(buffer)
                 continue

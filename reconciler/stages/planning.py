@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from reconciler.cluster.apply import InventoryParent, carry_out
-from reconciler.demand.schedules import NextEdges
+from reconciler.demand.schedules import next_edge
 from reconciler.manifests.crds import to_yaml
 from reconciler.manifests.local_budgets import next_renewal
 from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange, Outcome, WriteResult
@@ -70,7 +70,6 @@ class UpcomingEdges:
     def __init__(self) -> None:
         self.outlook: Outlook | None = None
         """None until a pass has got that far."""
-        self._of_schedules = NextEdges()
         self._due: tuple[Edge, ...] = ()
 
     def remember(self, state: PassState) -> None:
@@ -80,7 +79,7 @@ class UpcomingEdges:
 
     def first(self, after: datetime, repository: Declared | None) -> Edge | None:
         """The first edge after an instant. repository: its documents as last read; budgets in local time must be compiled again by then."""
-        of_schedules = None if self.outlook is None else self._of_schedules.first(self.outlook.facts.effective, after)
+        of_schedules = None if self.outlook is None else next_edge(self.outlook.facts.effective, after)
         edges = [] if of_schedules is None else [of_schedules]
         edges += [edge for edge in self._due if edge.at > after][:1]
         renewal = None if repository is None else next_renewal(repository, after)

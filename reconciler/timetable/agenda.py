@@ -24,6 +24,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.model.errors import Failure, Transient, Waiting
+from reconciler.model.quantity import doubled
 
 
 class Trigger(StrEnum):
@@ -45,6 +46,8 @@ BURST = timedelta(milliseconds=150)
 BURST_AT_MOST = timedelta(milliseconds=500)
 """The longest wait after the first change of a burst."""
 _QUIETLY = {Trigger.COMMIT, Trigger.TAKEN, Trigger.CHANGE}
+_Series = tuple[datetime, datetime]
+"""When the first and the last change of a series came."""
 _LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST, Trigger.EDGE}
 
 
@@ -64,11 +67,9 @@ class Agenda:
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
         self._wanted: set[Trigger] = set()
-        self._first_change: datetime | None = None
-        self._last_change: datetime | None = None
+        self._changes: _Series | None = None
+        self._burst: _Series | None = None
         self._at_once: datetime | None = None
-        self._first_of_burst: datetime | None = None
-        self._last_of_burst: datetime | None = None
         self._refilled: datetime | None = None
         self._held_until: datetime | None = None
         self._held_until_poll = False
@@ -81,11 +82,9 @@ class Agenda:
             self._lift()
             self._failures = 0
         if trigger is Trigger.CAME or (trigger is Trigger.TAKEN and not self._has_just_refilled(now)):
-            self._first_of_burst = self._first_of_burst or now
-            self._last_of_burst = now
+            self._burst = (self._burst or (now, now))[0], now
         elif trigger in _QUIETLY:
-            self._first_change = self._first_change or now
-            self._last_change = now
+            self._changes = (self._changes or (now, now))[0], now
         else:
             self._at_once = min(self._at_once or now, now)
 
@@ -100,10 +99,12 @@ class Agenda:
         if self._held_until_poll or not self._wanted:
             return None
         times = [] if self._at_once is None else [self._at_once]
-        if self._first_change is not None and self._last_change is not None:
-            times.append(min(self._last_change + self._pacing.quiet, self._first_change + self._pacing.quiet_at_most))
-        if self._first_of_burst is not None and self._last_of_burst is not None:
-            times.append(min(self._last_of_burst + BURST, self._first_of_burst + BURST_AT_MOST))
+        for series, quiet, at_most in (
+            (self._changes, self._pacing.quiet, self._pacing.quiet_at_most),
+            (self._burst, BURST, BURST_AT_MOST),
+        ):
+            if series is not None:
+                times.append(min(series[1] + quiet, series[0] + at_most))
         at = min(times)
         if self._held_until is not None:
             at = max(at, self._held_until)
@@ -111,11 +112,10 @@ class Agenda:
 
     def begin(self, now: datetime) -> None:
         """Reports that a pass begins, which sees everything wanted so far."""
-        if self._first_of_burst is not None and Trigger.TAKEN in self._wanted:
+        if self._burst is not None and Trigger.TAKEN in self._wanted:
             self._refilled = now
         self._wanted.clear()
-        self._first_change = self._last_change = self._at_once = None
-        self._first_of_burst = self._last_of_burst = None
+        self._changes = self._burst = self._at_once = None
         self._lift()
 
     def ended(self, now: datetime, failure: Failure | None, *, only_writes: bool = False) -> None:
@@ -129,20 +129,18 @@ class Agenda:
             self._failures = 0
             self._held_until_poll = True
             return
-        delay = self._pacing.retry_first * 2 ** min(self._failures, 30)
+        again = now + doubled(self._pacing.retry_first, self._failures, self._pacing.retry_at_most)
         self._failures += 1
-        again = now + min(delay, self._pacing.retry_at_most)
         self._held_until = None if only_writes else again
         self.want(Trigger.RETRY, again)
 
     def set_back(self, by: timedelta, now: datetime) -> None:
         """Reports that the clock was set back: all due times move with it, and a pass begins at once."""
-        self._first_change = _earlier(self._first_change, by)
-        self._last_change = _earlier(self._last_change, by)
+        self._changes, self._burst = (
+            None if series is None else (series[0] - by, series[1] - by) for series in (self._changes, self._burst)
+        )
         self._at_once = _earlier(self._at_once, by)
         self._held_until = _earlier(self._held_until, by)
-        self._first_of_burst = _earlier(self._first_of_burst, by)
-        self._last_of_burst = _earlier(self._last_of_burst, by)
         self._refilled = _earlier(self._refilled, by)
         self.want(Trigger.CLOCK, now)
 

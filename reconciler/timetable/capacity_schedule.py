@@ -50,23 +50,20 @@ def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
     for since, outcome in last:
         if since <= now and (outcome.next_value_time is None or now < outcome.next_value_time):
             return outcome
-    current, following = _now_and_next(schedule, now)
-    at, value = following or (None, None)
-    outcome = ScheduleOutcome(schedule.ref.namespace, schedule.ref.name, current, value, at)
-    last[:] = [(now, outcome)]
+    outcome = _searched(schedule, now)
+    last[:] = [*last[-1:], (now, outcome)]
     return outcome
 
 
 @lru_cache(maxsize=4096)
 def _last_answer(schedule: Schedule) -> list[tuple[datetime, ScheduleOutcome]]:  # noqa: ARG001 - what it is kept by
-    """The last answer about a schedule and since when it holds, in a list of none or one."""
+    """The last answers about a schedule, at most two, each with the instant from which it holds: with a lead two instants are asked about."""
     return []
 
 
 def next_change(schedule: Schedule, after: datetime) -> datetime | None:
     """The first instant after `after` at which the value changes; None if it never changes again."""
-    _, following = _now_and_next(schedule, after)
-    return following[0] if following is not None else None
+    return state_at(schedule, after).next_value_time
 
 
 def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) -> ScheduleTimeline:
@@ -95,21 +92,20 @@ def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) 
     return ScheduleTimeline(schedule, state_at(schedule, now), start, end, spans, collisions)
 
 
-def _now_and_next(schedule: Schedule, now: datetime) -> tuple[int, tuple[datetime, int] | None]:
-    start = seconds_of(now)
-    current: int | None = None
-    for first, last in _spans_ahead(start):
+def _searched(schedule: Schedule, now: datetime) -> ScheduleOutcome:
+    name, current = (schedule.ref.namespace, schedule.ref.name), None
+    for first, last in _spans_ahead(seconds_of(now)):
         instants, active = activities(schedule, first, last)
         values = _values(schedule)[winners_of(schedule, active)]
         if current is None:
             current = int(values[0])
         other = np.flatnonzero(values != current)
         if len(other):
-            return current, (instant_of(int(instants[other[0]])), int(values[other[0]]))
+            return ScheduleOutcome(*name, current, int(values[other[0]]), instant_of(int(instants[other[0]])))
         if _is_forever(schedule, current):
             break
     assert current is not None
-    return current, None
+    return ScheduleOutcome(*name, current, None, None)
 
 
 def _is_forever(schedule: Schedule, current: int) -> bool:

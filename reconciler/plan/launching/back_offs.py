@@ -28,6 +28,7 @@ from reconciler.model.nodes import (
     NodeClaim,
 )
 from reconciler.model.placement import Cause, PlannedNode, StockOut, read_holdings, words_of_holdings
+from reconciler.model.quantity import doubled
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Moment, Record, Unreadable, records_of, remembered, restored
 from reconciler.model.requirements import listed_values
@@ -241,8 +242,9 @@ def _lengthened(
     if earlier is not None and since <= earlier.began and now < earlier.until:
         return back_offs
     failures = 1 if earlier is None else earlier.failures + 1
+    wait = doubled(rules.back_off, failures - 1, rules.back_off_at_most)
     others = [item for item in back_offs if item.offered != offered]
-    return [*others, BackOff(offered, failures, now, now + rules.back_off_after(failures))]
+    return [*others, BackOff(offered, failures, now, now + wait)]
 
 
 def _is_there(claim: NodeClaim) -> bool:

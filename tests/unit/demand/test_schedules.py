@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.schedules import Followed, NextEdges, follow_schedules
+from reconciler.demand.schedules import Followed, follow_schedules, next_edge
 from reconciler.demand.timeline import demand_spans
 from reconciler.manifests.repository.declared import live_declared, read
 from reconciler.model.buffers import Buffer, Dialect
@@ -16,7 +16,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.timetable.capacity_schedule import next_look
+from reconciler.timetable.capacity_schedule import _last_answer, next_look
 from tests.builders import deployment, deployment_ref
 from tests.manifests import buffer, node_pool, pod_template, schedule
 
@@ -137,14 +137,13 @@ def test_a_schedule_that_only_the_cluster_has_counts() -> None:
 
 def test_the_next_edge_is_the_lead_before_the_schedules_own() -> None:
     declared = documents(OFFICE, POOL)
-    edges = NextEdges()
-    first = edges.first(declared, NIGHT)
+    first = next_edge(declared, NIGHT)
     assert first is not None
     assert (first.at, first.why) == (OPENING - timedelta(minutes=10), "MetricsProducer/shop/office, 10m ahead")
-    second = edges.first(declared, first.at)
+    second = next_edge(declared, first.at)
     assert second is not None
     assert (second.at, second.why) == (OPENING, "MetricsProducer/shop/office")
-    assert NextEdges().first(Declared(), NIGHT) is None
+    assert next_edge(Declared(), NIGHT) is None
 
 
 def test_the_timeline_shows_what_each_asks_for_with_its_lead() -> None:
@@ -219,12 +218,15 @@ def test_a_schedule_that_both_annotations_name_is_named_once() -> None:
 
 def test_what_is_remembered_of_edges_is_what_would_be_found_anew() -> None:
     declared = documents(OFFICE, POOL)
-    remembering = NextEdges()
-    for hours in (0, 1, 2.9, 3, 5, 4, 12, 40, 2):  # also back
-        at = NIGHT + timedelta(hours=hours)
-        assert remembering.first(declared, at) == NextEdges().first(declared, at)
+    instants = [NIGHT + timedelta(hours=hours) for hours in (0, 1, 2.9, 3, 5, 4, 12, 40, 2)]  # also back
+    remembered = [next_edge(declared, at) for at in instants]
+    anew = []
+    for at in instants:
+        _last_answer.cache_clear()
+        anew.append(next_edge(declared, at))
+    assert remembered == anew
     changed = documents(schedule("office", 4, "hours: 10", "hours: 17"), POOL)
-    assert remembering.first(changed, NIGHT) == NextEdges().first(changed, NIGHT)
+    assert next_edge(changed, NIGHT) != next_edge(declared, NIGHT)
 
 
 def test_a_limit_that_decides_the_size_is_among_its_reasons() -> None:
@@ -250,6 +252,6 @@ def test_a_schedule_that_headroom_fails_on_hides_the_edges_of_no_other(monkeypat
     monkeypatch.setattr("reconciler.demand.schedules.next_look", broken)
     (good,) = documents(OFFICE).schedules
     both = Declared(schedules=(replace(good, ref=good.ref._replace(name="bad")), good))
-    found = NextEdges().first(both, NIGHT)
-    assert found == NextEdges().first(Declared(schedules=(good,)), NIGHT)
+    found = next_edge(both, NIGHT)
+    assert found == next_edge(Declared(schedules=(good,)), NIGHT)
     assert found is not None
