@@ -117,15 +117,13 @@ def buffer_demands(
     cache = cache or PassCache()
     cache.begin()
     context = Context(
-        workloads=workload_index(declared.workloads, view.workloads),
-        pods=view.pods,
-        live_pods=LivePods(view.pods),
-        absence_of=declared.absence_of,
-        shares=RunningShares(view, declared.node_pools, cache, now, shrink_after),
-        node_pools=declared.node_pools,
-        instance_types=instance_types,
-        runtime_classes=view.runtime_classes,
-        cache=cache,
+        declared,
+        view,
+        workload_index(declared.workloads, view.workloads),
+        LivePods(view.pods),
+        RunningShares(view, declared.node_pools, cache, now, shrink_after),
+        cache,
+        instance_types,
     )
     buffers = sorted(declared.buffers, key=lambda item: (item.ref.namespace, item.ref.name, item.ref.kind))
     drafts = [draft(buffer, context) for buffer in buffers]

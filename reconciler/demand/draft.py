@@ -7,30 +7,30 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.demand.kept_sizes import RunningShares, Share, share_asked
 from reconciler.demand.node_class import Note, split
-from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, LivePods, Target, Unresolved, resolve
+from reconciler.demand.resolve import LivePods, Target, Unresolved, resolve
 from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model import codes
 from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, Dialect, PodsOf, Recreation
-from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.declared import Declared
+from reconciler.model.nodes import InstanceType
 from reconciler.model.pods import Pod, PodShape, RuntimeClass, Workload, admitted, claims_words
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import PassCache
+from reconciler.model.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The objects that buffers refer to. absence_of: says why there is none of a name; cache: of the previous pass."""
+    """What buffers refer to. workloads: the repository's and the cluster's; cache: of the previous pass."""
 
+    declared: Declared
+    view: ClusterView
     workloads: Mapping[ObjectRef, Workload]
-    pods: tuple[Pod, ...]
     live_pods: LivePods
-    absence_of: AbsenceOf
     shares: RunningShares
-    node_pools: Sequence[NodePool] = ()
+    cache: PassCache
     instance_types: Sequence[InstanceType] = ()
-    runtime_classes: tuple[RuntimeClass, ...] = ()
-    cache: PassCache = field(default_factory=PassCache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +63,22 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     if buffer.dormant:
         return Draft(buffer, sizes=dict.fromkeys(Dialect, Size(0, (f"0: {buffer.dormant}",))))
     if buffer.node_class is not None:
-        parts = split(buffer, context.node_pools, context.instance_types, context.absence_of)
+        parts = split(buffer, context.declared.node_pools, context.instance_types, context.declared.absence_of)
         if isinstance(parts, Unresolved):
             return Draft(buffer, unresolved=parts)
-        size = _less_what_is_used(buffer, parts.shape, Size(parts.count, parts.facts), context.pods)
+        size = _less_what_is_used(buffer, parts.shape, Size(parts.count, parts.facts), context.view.pods)
         return Draft(buffer, dict.fromkeys(Dialect, parts.shape), dict.fromkeys(Dialect, size), notes=parts.notes)
     known = (context.workloads, context.live_pods)
-    targets = {dialect: resolve(buffer, *known, dialect, context.absence_of) for dialect in Dialect}
+    targets = {dialect: resolve(buffer, *known, dialect, context.declared.absence_of) for dialect in Dialect}
     found = {dialect: target for dialect, target in targets.items() if isinstance(target, Target)}
     for target in targets.values():
         if isinstance(target, Unresolved):
             return Draft(buffer, unresolved=target)
-    pods = context.pods if is_dedicated_minimum(buffer) else ()
+    pods = context.view.pods if is_dedicated_minimum(buffer) else ()
     # A PodTemplate gives the same shape in both dialects.
     chunk = next(iter(found.values())).shape.requests
     share = context.shares.of(buffer, of_pods, chunk) if isinstance(of_pods, PodsOf) else None
-    asked = (buffer, found, pods, context.runtime_classes, share)
+    asked = (buffer, found, pods, context.view.runtime_classes, share)
     return context.cache.once(("draft", buffer.ref), _of_targets, *asked)
 
 
@@ -119,36 +119,24 @@ def _of_targets(
 
 
 def _refusal(buffer: Buffer) -> Unresolved | None:
+    reference = "scalableRef to follow a workload, or podTemplateRef for a shape of its own"
     if buffer.waits_for:
-        return Unresolved(
-            RESOLUTION_FAILED,
-            f"its size is not known: {buffer.waits_for}",
-            codes.SCHEDULE_NOT_FOUND,
-            "declare a MetricsProducer of that name, or correct the annotation",
-        )
-    if buffer.strategy != ACTIVE_CAPACITY or buffer.refill not in {RECREATE, ONE_SHOT}:
-        is_kind = buffer.strategy != ACTIVE_CAPACITY
-        return Unresolved(
-            RESOLUTION_FAILED,
-            f"{f'strategy {buffer.strategy}' if is_kind else f'refill strategy {buffer.refill}'} is not supported",
-            codes.UNKNOWN_STRATEGY,
-            f"remove the field, or write {ACTIVE_CAPACITY if is_kind else f'{RECREATE} or {ONE_SHOT}'}",
-        )
+        message = f"its size is not known: {buffer.waits_for}"
+        declare = "declare a MetricsProducer of that name, or correct the annotation"
+        return Unresolved(message, codes.SCHEDULE_NOT_FOUND, declare)
+    if buffer.strategy != ACTIVE_CAPACITY:
+        message = f"strategy {buffer.strategy} is not supported"
+        return Unresolved(message, codes.UNKNOWN_STRATEGY, f"remove the field, or write {ACTIVE_CAPACITY}")
+    if buffer.refill not in {RECREATE, ONE_SHOT}:
+        message = f"refill strategy {buffer.refill} is not supported"
+        return Unresolved(message, codes.UNKNOWN_STRATEGY, f"remove the field, or write {RECREATE} or {ONE_SHOT}")
     if buffer.pod_template is not None and buffer.target is not None:
         return Unresolved(
-            RESOLUTION_FAILED,
-            "it has both podTemplateRef and scalableRef",
-            codes.TEMPLATE_AND_SCALABLE,
-            "keep scalableRef to follow a workload, or podTemplateRef for a shape of its own",
+            "it has both podTemplateRef and scalableRef", codes.TEMPLATE_AND_SCALABLE, f"keep {reference}"
         )
-    has_shape = buffer.pod_template or buffer.target or buffer.pod_shape or buffer.node_class
-    if not has_shape:
-        return Unresolved(
-            RESOLUTION_FAILED,
-            "it has neither podTemplateRef nor scalableRef",
-            codes.BUFFER_WITHOUT_REFERENCE,
-            "add scalableRef to follow a workload, or podTemplateRef for a shape of its own",
-        )
+    if not (buffer.pod_template or buffer.target or buffer.pod_shape or buffer.node_class):
+        message = "it has neither podTemplateRef nor scalableRef"
+        return Unresolved(message, codes.BUFFER_WITHOUT_REFERENCE, f"add {reference}")
     return None
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from reconciler.demand.node_class import Note
-from reconciler.demand.resolve import READY, RESOLUTION_FAILED, Unresolved, chunks_in_words, on_nodes
+from reconciler.demand.resolve import READY, Unresolved, chunks_in_words, on_nodes
 from reconciler.demand.size import percentage_count
 from reconciler.model import codes
 from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
@@ -207,7 +207,7 @@ def share_asked(buffer: Buffer) -> PodsOf | Unresolved | None:
 
 
 def _refused(message: str, hint: str) -> Unresolved:
-    return Unresolved(RESOLUTION_FAILED, f"{PERCENT_OF_ANNOTATION} {message}", codes.INVALID_ANNOTATION, hint)
+    return Unresolved(f"{PERCENT_OF_ANNOTATION} {message}", codes.INVALID_ANNOTATION, hint)
 
 
 SUSPENDED = "Suspended"

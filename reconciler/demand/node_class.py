@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.demand.resolve import RESOLUTION_FAILED, SCALABLE_NOT_FOUND, AbsenceOf, Unresolved
+from reconciler.demand.resolve import SCALABLE_NOT_FOUND, AbsenceOf, Unresolved
 from reconciler.demand.size import limit_count
 from reconciler.model import codes
 from reconciler.model.buffers import Buffer, NodeClassCapacity
@@ -61,20 +61,16 @@ def split(
     if buffer.target is not None and not allowed:
         if buffer.target.kind != NODE_POOL:
             message = f"{buffer.target} is used by no NodePool"
-            return Unresolved(RESOLUTION_FAILED, message, codes.TARGET_NOT_FOUND, _HINT)
+            return Unresolved(message, codes.TARGET_NOT_FOUND, _HINT)
         absence = absence_of(node_pool_ref(buffer.target.name))
         message = f"{buffer.target} {absence.words}"
-        return Unresolved(SCALABLE_NOT_FOUND, message, codes.TARGET_NOT_FOUND, absence.hint or _HINT)
+        return Unresolved(message, codes.TARGET_NOT_FOUND, absence.hint or _HINT, SCALABLE_NOT_FOUND)
     chosen = capacity.chunk or _chunk(capacity, _rooms(capacity, allowed, instance_types))
     chunk = Resources.of((name, chosen.get(name)) for name in (CPU, MEMORY))
     count = limit_count(chunk, ((name, capacity.total.get(name)) for name in (CPU, MEMORY)))
     if not count:
-        return Unresolved(
-            RESOLUTION_FAILED,
-            f"one chunk ({_words(chunk)}) is more than the buffer's total ({_words(capacity.total)})",
-            codes.CHUNK_TOO_LARGE,
-            "make the chunk smaller or the total larger",
-        )
+        message = f"one chunk ({_words(chunk)}) is more than the buffer's total ({_words(capacity.total)})"
+        return Unresolved(message, codes.CHUNK_TOO_LARGE, "make the chunk smaller or the total larger")
     shape = PodShape(
         namespace=buffer.ref.namespace,
         requests=chosen + Resources.of({PODS: 1}),

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 
-from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
+from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, workload_index
 from reconciler.demand.size import (
     Allowance,
     declared_priority,
@@ -28,7 +28,6 @@ from reconciler.model.pods import (
     FINISHED_PHASES,
     Pod,
     PodShape,
-    PriorityClass,
     ResourceQuota,
     Workload,
     admitted,
@@ -74,11 +73,11 @@ _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What requests are judged by. attempts: number of the last attempt that has a NodeClaim, by uid of the request. priority_classes: of
-    real pods, since real pods will use the room. queued: of Kueue's Workloads, by namespace and name."""
+    """What requests are judged by. attempts: number of the last attempt that has a NodeClaim, by uid of the request. queued:
+    priorities of Kueue's Workloads, by namespace and name."""
 
     workloads: Mapping[ObjectRef, Workload]
-    absence_of: AbsenceOf
+    declared: Declared
     queued: Mapping[tuple[str, str], int]
     view: ClusterView
     now: datetime
@@ -86,7 +85,6 @@ class _Context:
     records: Mapping[str, RequestRecord]
     attempts: Mapping[str, int]
     consumption: Consumption
-    priority_classes: Sequence[PriorityClass]
 
 
 def request_demands(
@@ -104,7 +102,7 @@ def request_demands(
         return (), of_pods
     context = _Context(
         workloads=workload_index(declared.workloads, view.workloads),
-        absence_of=declared.absence_of,
+        declared=declared,
         queued={(item.namespace, item.name): item.priority for item in view.queued},
         view=view,
         now=now,
@@ -112,7 +110,6 @@ def request_demands(
         records=read_records(view.inventory.records),
         attempts=attempts_in(view),
         consumption=consumption_of((*view.pods, *view.finished_pods)),
-        priority_classes=declared.priority_classes,
     )
     provided = accepted_requests(declared, rules)
     demands = _within_quotas(tuple(_demand(*accepted, context) for accepted in provided), view.resource_quotas)
@@ -192,7 +189,7 @@ def _before_answer(demand: Demand, state: RequestState) -> Finding:
 
 def _without_template(request: ProvisioningRequest, context: _Context) -> Finding:
     field, ref = next(item for item in _templates(request) if _shape(item[1], context) is None)
-    absence = context.absence_of(ref)
+    absence = context.declared.absence_of(ref)
     message = f"not ready: {ref} {absence.words}"
     hint = absence.hint or "a PodTemplate must be in the request's own namespace"
     return codes.TARGET_NOT_FOUND.finding(message, request.position, request.ref, field, hint)
@@ -239,7 +236,7 @@ def _priority(request: ProvisioningRequest, shapes: tuple[PodShape, ...] | str, 
     queued = context.queued.get((request.ref.namespace, request.queued_as))
     if queued is not None:
         return queued
-    classes = context.priority_classes
+    classes = context.declared.priority_classes  # of real pods, since real pods will use the room
     return 0 if isinstance(shapes, str) else min(pod_priority(each, classes, without_class=0) for each in shapes)
 
 
@@ -285,7 +282,7 @@ def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, 
     for _, ref in _templates(request):
         shape = _shape(ref, context)
         if shape is None:
-            return f"{ref} {context.absence_of(ref).words}"
+            return f"{ref} {context.declared.absence_of(ref).words}"
         shape = admitted(shape, context.view.runtime_classes)
         shapes.append(replace(shape, volume_claims=(), own_taint=taint))
     return tuple(shapes)

@@ -120,10 +120,10 @@ def on_nodes(shape: PodShape, names: tuple[str, ...]) -> PodShape:
 class Unresolved:
     """Why a buffer is not ready. reason: of the condition ReadyForProvisioning, as Karpenter spells it."""
 
-    reason: str
     message: str
     code: Code
     hint: str = ""
+    reason: str = RESOLUTION_FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +190,8 @@ def _template(
     template = workloads.get(ref)
     if template is None or template.shape is None:
         absence = absence_of(ref)
-        return Unresolved(
-            TEMPLATE_NOT_FOUND,
-            f"{ref} {absence.words}",
-            codes.TARGET_NOT_FOUND,
-            absence.hint or "a PodTemplate must be in the buffer's own namespace",
-        )
+        hint = absence.hint or "a PodTemplate must be in the buffer's own namespace"
+        return Unresolved(f"{ref} {absence.words}", codes.TARGET_NOT_FOUND, hint, TEMPLATE_NOT_FOUND)
     return Target(template.shape, template, (name, template.generation), str(ref))
 
 
@@ -207,23 +203,15 @@ def _scalable(
     group = group_of(target)
     if target.group not in {"", group}:
         right = f"apiGroup: {group}" if group else "no apiGroup"
-        return Unresolved(
-            RESOLUTION_FAILED,
-            f"there is no {target.kind} in the API group {target.group}",
-            codes.TARGET_IN_WRONG_GROUP,
-            f"a {target.kind} needs {right}",
-        )
+        message = f"there is no {target.kind} in the API group {target.group}"
+        return Unresolved(message, codes.TARGET_IN_WRONG_GROUP, f"a {target.kind} needs {right}")
     ref = ObjectRef(group, target.kind, buffer.ref.namespace, target.name)
     workload = workloads.get(ref)
     if workload is None:
         theirs = f" of {group}" if target.kind in GROUP_OF_WORKLOAD and group != GROUP_OF_WORKLOAD[target.kind] else ""
         absence = absence_of(ref)
-        return Unresolved(
-            SCALABLE_NOT_FOUND,
-            f"{ref}{theirs} {absence.words}",
-            codes.TARGET_NOT_FOUND,
-            absence.hint or "a target must be in the buffer's own namespace and have a scale subresource",
-        )
+        hint = absence.hint or "a target must be in the buffer's own namespace and have a scale subresource"
+        return Unresolved(f"{ref}{theirs} {absence.words}", codes.TARGET_NOT_FOUND, hint, SCALABLE_NOT_FOUND)
     if workload.shape is not None and dialect is Dialect.KARPENTER:
         return Target(workload.shape, workload, words=str(ref))
     newest = pods.newest(workload)
@@ -231,12 +219,9 @@ def _scalable(
         return Target(newest.shape, workload, words=str(ref), pod=newest)
     if workload.shape is not None:
         return Target(workload.shape, workload, words=str(ref))
-    return Unresolved(
-        RESOLUTION_FAILED,
-        f"{ref} has no pod yet, and its newest pod is what shows the shape of a chunk",
-        codes.TARGET_WITHOUT_PODS,
-        "it becomes ready with the first pod; a podTemplateRef needs none",
-    )
+    message = f"{ref} has no pod yet, and its newest pod is what shows the shape of a chunk"
+    hint = "it becomes ready with the first pod; a podTemplateRef needs none"
+    return Unresolved(message, codes.TARGET_WITHOUT_PODS, hint)
 
 
 def group_of(target: ObjectRef) -> str:

@@ -240,11 +240,9 @@ def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]])
         elif name in {VALID_UNTIL, BOOKED_FOR, MOST_RUN} and seconds_of(value) is None:
             message = f"{name} must be a number of seconds above 0, not {value!r}; the default is used"
             yield ParameterProblem(name, message, _seconds(name, kind))
-        elif name == NO_RETRY and value not in {"true", "false"}:
-            message = f'{name} must be "true" or "false", not {value!r}; the check is repeated'
-            yield ParameterProblem(name, message, _yes_or_no(name, value))
-        elif name == RESERVE and value not in {"true", "false"}:
-            message = f'{name} must be "true" or "false", not {value!r}; the nodes are not reserved'
+        elif name in {NO_RETRY, RESERVE} and value not in {"true", "false"}:
+            then = "the check is repeated" if name == NO_RETRY else "the nodes are not reserved"
+            message = f'{name} must be "true" or "false", not {value!r}; {then}'
             yield ParameterProblem(name, message, _yes_or_no(name, value))
 
 

@@ -143,18 +143,12 @@ def nominated_notes(view: ClusterView) -> tuple[str, ...]:
     `with_nominated`."""
     there = [_chosen(pod) for pod in view.nominated if pod.node_name is not None]
     lost = [_chosen(pod) for pod in view.nominated if pod.node_name is None and not pod.deleting]
-    notes = []
-    if there:
-        counts = "they count as running there, and no node is planned for them"
-        notes.append(
-            f"kube-scheduler has chosen a node (status.nominatedNodeName) for {abridged(there, _MOST_PODS)}: {counts}"
-        )
-    if lost:
-        words = "that node is gone or takes no pods, and Karpenter makes none until the choice is withdrawn"
-        notes.append(
-            f"kube-scheduler has chosen a node (status.nominatedNodeName) for {abridged(lost, _MOST_PODS)}: {words}"
-        )
-    return tuple(notes)
+    told = (
+        (there, "they count as running there, and no node is planned for them"),
+        (lost, "that node is gone or takes no pods, and Karpenter makes none until the choice is withdrawn"),
+    )
+    begin = "kube-scheduler has chosen a node (status.nominatedNodeName) for"
+    return tuple(f"{begin} {abridged(pods, _MOST_PODS)}: {words}" for pods, words in told if pods)
 
 
 def launch_notes(view: ClusterView) -> tuple[str, ...]:

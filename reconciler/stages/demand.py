@@ -31,12 +31,10 @@ from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.kept_sizes import suspended_buffers
 from reconciler.demand.schedules import follow_schedules
 from reconciler.model.buffers import Dialect
-from reconciler.model.findings import Finding
 from reconciler.model.provisioning_requests import RequestRules
-from reconciler.model.remembered import REQUESTS_KEY, Departure, PassCache
+from reconciler.model.remembered import REQUESTS_KEY, PassCache
 from reconciler.model.rules import BufferRules, PlacementRules
 from reconciler.model.schedules import Edge
-from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.cache import Cache
 from reconciler.placement.nodes.existing import with_nominated
@@ -52,19 +50,6 @@ from reconciler.stages.state import PassState, Prepared
 
 
 @dataclass(frozen=True, slots=True)
-class ChangingNodes:
-    """Names of nodes: those that take no more chunks, those whose chunks stay and that take no others, and those that hold chunks of suspended
-    buffers. ends: instants at which that changes, and why."""
-
-    leaving: frozenset[str] = frozenset()
-    keeping: frozenset[str] = frozenset()
-    suspended: frozenset[str] = frozenset()
-    departures: tuple[Departure, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    ends: tuple[tuple[datetime | None, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Prepare:
     """cache: the one that placement uses."""
 
@@ -76,48 +61,42 @@ class Prepare:
     def run(self, state: PassState) -> PassState:
         seen = state.view
         view = self.cache.once("nominated", (seen,), lambda: with_nominated(seen)) if seen.pods else seen
-        now = state.now - view.clock_skew  # objects are dated by the cluster's clock
+        state = replace(state, view=view)
+        now = state.cluster_now
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, self.rules, state.instance_types)
         instance_types, sentences = with_seen_rooms(state.instance_types, launches.rooms)
         booked = bookings(view) if REQUESTS_KEY in view.inventory.records else Bookings()
-        nodes = self._nodes(state, view, now, booked.kept) if view.machines else ChangingNodes()
-        options = PlacementOptions(
+        state = _until(state, (launches.next_end(now), "an offering that ran out may be tried again"))
+        state = self._with_nodes(state, booked.kept) if view.machines else state
+        options = replace(
+            state.prepared.options,
             instance_types=self.rules.instance_types,
             optimal=self.rules.is_optimal,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now, since=booked.since),
-            leaving=nodes.leaving,
             booked=booked.held,
-            keeping=nodes.keeping,
         )
-        ends = ((launches.next_end(now), "an offering that ran out may be tried again"), *nodes.ends)
-        edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
-        prepared = Prepared(
+        prepared = replace(
+            state.prepared,
             room=without_leaving(view, leaving),
             leaving=leaving,
             options=options,
-            suspended=nodes.suspended,
             failed_in_attempts=launches.failed_since(booked.since),
         )
         return replace(
             state,
-            view=view,
             prepared=prepared,
             instance_types=instance_types if sentences else state.instance_types,
             launches=launches,
-            departures=nodes.departures,
             notes=(*state.notes, *sentences),
-            edges=(*state.edges, *edges),
-            findings=(*state.findings, *nodes.findings),
         )
 
-    def _nodes(self, state: PassState, view: ClusterView, now: datetime, booked: Collection[str]) -> ChangingNodes:
-        """booked: nodes that keep their chunks for a request."""
+    def _with_nodes(self, state: PassState, booked: Collection[str]) -> PassState:
+        """The state with the nodes that take no more chunks or keep theirs. booked: nodes that keep their chunks for a request."""
+        view, now, pools = state.view, state.cluster_now, state.effective.node_pools
         suspended, only_suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
-        leaving = leaving_bins(
-            view, state.effective.node_pools, now, kept=only_suspended.union(booked), spared=suspended
-        )
+        leaving = leaving_bins(view, pools, now, kept=only_suspended.union(booked), spared=suspended)
         departing = departures(view, now)
         under_way = [item for item in departing if item.is_under_way(now)]
         bins = all_bins(view)
@@ -126,18 +105,22 @@ class Prepare:
         going = {item.name for item in bins if item.is_going and evicts}
         kept_free = rooms(bins, (item for item in departing if item.node not in going), now)
         waiting, until = briefly_not_ready(bins, now, self.rules.not_ready_grace, for_ever=only_suspended)
-        return ChangingNodes(
-            leaving.names.union((item.node for item in under_way), kept_free),
-            waiting,
-            suspended,
-            departing,
-            leaving.findings,
-            (
-                (until, "a node has not been ready for long enough"),
-                *((item.until, "chunks may come back to a node") for item in under_way),
-                (leaving.next_expiry, "a held node nears its expiry, and its chunks leave"),
-            ),
+        names = leaving.names.union((item.node for item in under_way), kept_free)
+        state = _until(
+            state,
+            (until, "a node has not been ready for long enough"),
+            *((item.until, "chunks may come back to a node") for item in under_way),
+            (leaving.next_expiry, "a held node nears its expiry, and its chunks leave"),
         )
+        prepared = Prepared(options=PlacementOptions(leaving=names, keeping=waiting), suspended=suspended)
+        findings = (*state.findings, *leaving.findings)
+        return replace(state, prepared=prepared, departures=departing, findings=findings)
+
+
+def _until(state: PassState, *ends: tuple[datetime | None, str]) -> PassState:
+    """The state with the instants of the cluster's clock at which something changes, and why."""
+    edges = (Edge(end + state.view.clock_skew, why) for end, why in ends if end is not None)
+    return replace(state, edges=(*state.edges, *edges))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,8 @@ def budget_timeline(
     pools: Iterable[NodePool], states: Mapping[str, PoolState], start: datetime, end: datetime
 ) -> tuple[BudgetSpan, ...]:
     """`budget_spans` of every pool and reason, in the order of the pools."""
-    return tuple(spans_over((BudgetPeriod(start, end, tuple(pools)),), states))
-
-
-def spans_over(periods: Sequence[BudgetPeriod], states: Mapping[str, PoolState]) -> Iterator[BudgetSpan]:
-    """`pieces_over` as spans."""
-    for pieces in pieces_over(periods, states):
-        yield from _spans(pieces)
+    found = pieces_over((BudgetPeriod(start, end, tuple(pools)),), states)
+    return tuple(span for pieces in found for span in _spans(pieces))
 
 
 def pieces_over(periods: Sequence[BudgetPeriod], states: Mapping[str, PoolState]) -> Iterator[BudgetPieces]:
