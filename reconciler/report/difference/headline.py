@@ -314,7 +314,7 @@ class Gates:
         if cost.delta > 0 and sample_words(change.base, change.head):
             return [f"{keeps}, since sample prices are invented: name a price list with --catalog"]
         sentences = []
-        if cost.delta > bound:
+        if round(cost.delta - bound, 2) > 0:
             sentences.append(
                 f"{signed_dollars(cost.delta)} over 30 days is more than the {dollars(bound)} that are allowed"
             )

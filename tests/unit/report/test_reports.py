@@ -108,6 +108,16 @@ def test_a_plan_does_not_differ_from_itself() -> None:
     assert change.per_month_delta == 0
 
 
+@pytest.mark.parametrize(("bound", "fails"), [(216.0, False), (215.99, True)])
+def test_a_bound_on_costs_is_kept_to_the_cent(bound: float, fails: bool) -> None:  # noqa: FBT001 - the case
+    """Three nodes of $0.10 are $216.00 over 30 days; as binary numbers they were a little more than that."""
+    end = NOW + timedelta(days=30)
+    states = (SteadyState(), SteadyState(sum([0.1] * 3), 3))
+    spent = tuple(Spending(NOW, end, (CostSpan(NOW, end, state),)) for state in states)
+    change = difference(empty_plan(), empty_plan(), Details(spending=(spent[0], spent[1])))
+    assert bool(Gates(max_monthly_increase=bound).failures(change)) is fails
+
+
 def test_fields_of_a_new_object_are_not_listed() -> None:
     creation = ObjectChange(buffer_ref("web"), Action.CREATE, (FieldChange("spec", None, {"replicas": 2}),))
     (section,) = plan_page(Plan(revision=None, now=NOW, objects=(creation,)), cluster="production").sections
