@@ -38,15 +38,11 @@ HORIZONS = (11, 5, 2)
 _UTC = "UTC"
 _BLOCKED = "0"
 _Sourced = tuple[int | None, DisruptionBudget]
-_Windows = tuple[tuple[str, timedelta], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Recurrence:
-    """A window: open from each hit of the cron schedule, in UTC, for `duration`."""
-
-    schedule: str
-    duration: timedelta
+Recurrence = tuple[str, timedelta]
+"""A window: open from each hit of the cron schedule for that long."""
+_Windows = tuple[Recurrence, ...]
+_ALWAYS = (None, None)
+"""Schedule and duration of a budget without a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ def recurrences(windows: Edges, start: int, end: int) -> tuple[Recurrence, ...] 
     months = _months(start, end)
     for more, whole_year in (([], True), (carried, True), (carried, False)):
         schedules = _schedules(inside, months, whole_year=whole_year) + [_once(span) for span in more]
-        opened = [local_edges(item.schedule, item.duration, _UTC, start, end) for item in schedules]
+        opened = [local_edges(*item, _UTC, start, end) for item in schedules]
         if np.array_equal(union(opened), wanted):
             return tuple(schedules)
     return None
@@ -92,7 +88,7 @@ def recurrences(windows: Edges, start: int, end: int) -> tuple[Recurrence, ...] 
 
 def _once(span: Ticks) -> Recurrence:
     at = instant_of(span[0])
-    return Recurrence(f"{at.minute} {at.hour} {at.day} {at.month} *", instant_of(span[1]) - at)
+    return f"{at.minute} {at.hour} {at.day} {at.month} *", instant_of(span[1]) - at
 
 
 def _schedules(spans: Iterable[Ticks], months: Sequence[Month], *, whole_year: bool) -> list[Recurrence]:
@@ -115,7 +111,7 @@ def _schedules(spans: Iterable[Ticks], months: Sequence[Month], *, whole_year: b
         for those_hours, minutes in sorted(minutes_of.items(), key=lambda item: (sorted(item[0]), sorted(item[1]))):
             times = f"{_listed(minutes)} {_listed(those_hours)}"
             schedule = f"{times} {day_field} {month_field} {weekday_field}"
-            schedules.append(Recurrence(schedule, timedelta(microseconds=length)))
+            schedules.append((schedule, timedelta(microseconds=length)))
     return schedules
 
 
@@ -216,7 +212,7 @@ def _over(written: LocalBudgets, start: datetime, months: int) -> list[_Sourced]
         items = _recurring(windows, written.time_zone, start, months, outside=True)
         if items is None:
             return None
-        sourced += [(None, DisruptionBudget(_BLOCKED, reasons, *_window_of(item))) for item in items]
+        sourced += [(None, DisruptionBudget(_BLOCKED, reasons, *(item or _ALWAYS))) for item in items]
     return _without_repetition(sourced)
 
 
@@ -239,7 +235,7 @@ def _in_utc(budget: DisruptionBudget, zone: str, start: datetime, months: int) -
     items = _recurring(((budget.schedule, budget.duration),), zone, start, months, outside=False)
     if items is None:
         return None
-    return [DisruptionBudget(budget.nodes, budget.reasons, *_window_of(item)) for item in items]
+    return [DisruptionBudget(budget.nodes, budget.reasons, *(item or _ALWAYS)) for item in items]
 
 
 def _cron_of(budget: DisruptionBudget) -> Cron | None:
@@ -249,10 +245,6 @@ def _cron_of(budget: DisruptionBudget) -> Cron | None:
         return parse_cron(budget.schedule)
     except Invalid:
         return None
-
-
-def _window_of(item: Recurrence | None) -> tuple[str | None, timedelta | None]:
-    return (None, None) if item is None else (item.schedule, item.duration)
 
 
 def _restrictions(lines: Sequence[AllowWindow]) -> list[tuple[tuple[str, ...] | None, _Windows]]:
