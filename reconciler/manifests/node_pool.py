@@ -39,7 +39,7 @@ from reconciler.model.nodes import (
     NodeClassRef,
     NodePool,
 )
-from reconciler.model.quantity import Resources, parse_duration
+from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import ObjectRef, Path
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import LiveObject, Manifest
@@ -134,7 +134,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
         deleting="deletionTimestamp" in metadata,
         hash=dict(annotations).get(NODEPOOL_HASH),
         hash_version=dict(annotations).get(NODEPOOL_HASH_VERSION),
-        usage=Resources.parse(mapping_at(manifest, "status", "resources")),
         position=origin.position,
     )
 

@@ -41,7 +41,6 @@ class ServingAutoscaler:
     """
 
     name: str
-    manager: str
     reports: bool = False
     replicas: int | None = None
     conditions: frozenset[str] = frozenset()
@@ -75,7 +74,6 @@ def _serving(live: LiveObject, manager: str) -> ServingAutoscaler:
     types = frozenset(field.removeprefix(_CONDITIONS) for field in fields if field.startswith(_CONDITIONS))
     return ServingAutoscaler(
         name=KNOWN_AUTOSCALERS[manager],
-        manager=manager,
         reports=_PROVISIONING in types and _is_provisioned(live),
         replicas=replicas if isinstance(replicas, int) else None,
         conditions=types,

@@ -262,7 +262,7 @@ class NodePool:
 
     limits: None is unlimited; 0 of a resource means none of it may be added. budgets: None if the field is absent (one budget of
     10%), () is unlimited. consolidate_after None: Never. replicas: a static pool's size.
-    usage: `status.resources`. ready: the condition Ready is not False. hash, hash_version: its drift annotations.
+    ready: the condition Ready is not False. hash, hash_version: its drift annotations.
     """
 
     name: str
@@ -280,7 +280,6 @@ class NodePool:
     deleting: bool = False
     hash: str | None = None
     hash_version: str | None = None
-    usage: Resources = field(default_factory=Resources)
     position: SourcePosition | None = None
 
 

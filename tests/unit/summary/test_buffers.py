@@ -124,9 +124,7 @@ def test_conditions_keep_their_places_and_new_ones_come_last() -> None:
 
 
 OWNED = frozenset({"status.replicas", "status.conditions.Provisioning", "status.conditions.ReadyForProvisioning"})
-KARPENTER = ServingAutoscaler(
-    "Karpenter", "karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON, answers=True
-)
+KARPENTER = ServingAutoscaler("Karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON, answers=True)
 SERVED = Condition("Fulfilment", ConditionStatus.TRUE, "ServedByAutoscaler", "Karpenter serves this buffer")
 
 

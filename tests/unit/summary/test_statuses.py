@@ -52,7 +52,7 @@ def test_another_outcome_or_object_is_looked_at_again() -> None:
 
 def test_beside_an_autoscaler_time_alone_decides() -> None:
     """What it wrote is corrected after a while, and not before."""
-    wrote = ServingAutoscaler("Karpenter", "karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON)
+    wrote = ServingAutoscaler("Karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON)
     memory = PassCache()
     theirs = replace(live({"replicas": 2}), managers={"karpenter": frozenset({"status.replicas"})})
     assert said(memory, outcome(autoscaler=wrote), theirs, 0) is None

@@ -122,7 +122,7 @@ def test_it_goes_in_the_plan_that_keeps_the_capacity_otherwise() -> None:
 
 
 def test_it_stays_until_an_autoscaler_has_the_capacity() -> None:
-    reporting = ServingAutoscaler("Karpenter", "karpenter", reports=True)
+    reporting = ServingAutoscaler("Karpenter", reports=True)
     there = view(applied())
     assert changed(wanted(fulfilment=Fulfilment.NATIVE), there) == []
     assert changed(wanted(fulfilment=Fulfilment.NATIVE, autoscaler=replace(reporting, reports=False)), there) == []
@@ -177,9 +177,7 @@ def edges(
     written: float, *, native: bool = True, unplaced: int = 1, missing_since: float | None = None, answers: bool = False
 ) -> list[float]:
     """Seconds from noon; written: minutes before noon."""
-    karpenter = ServingAutoscaler(
-        "Karpenter", "karpenter", last_write=NOON - timedelta(minutes=written), answers=answers
-    )
+    karpenter = ServingAutoscaler("Karpenter", last_write=NOON - timedelta(minutes=written), answers=answers)
     asked = replace(demand(), autoscaler=karpenter)
     if answers:
         also = Condition("Fulfilment", ConditionStatus.FALSE, "AlsoServed", "")
