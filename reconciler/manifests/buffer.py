@@ -18,7 +18,7 @@ from reconciler.manifests.capacity_buffer import (
     target_group,
 )
 from reconciler.manifests.documents.document import Document, Inspection, Marks, mapping_at
-from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
+from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, labels_of
 from reconciler.manifests.pods.pod_shape import converted, selector_of
 from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
 from reconciler.manifests.pods.workload import check_pod_spec, virtual_shape
@@ -190,7 +190,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         else selector_of(converted(selector, LabelSelectorWire, "spec.podSelector")),
         refill=refill,
         fill_deadline=deadline,
-        generation=generation_of(manifest),
         created=created_of(manifest),
         status_conditions=conditions_of(manifest),
     )

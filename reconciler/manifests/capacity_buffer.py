@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import near_one
-from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
+from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, labels_of
 from reconciler.model import codes
 from reconciler.model.buffers import (
     ACTIVE_CAPACITY,
@@ -119,7 +119,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         limits=amounts_of(spec.get("limits"), "spec.limits"),
         refill=refill,
         fill_deadline=deadline,
-        generation=generation_of(manifest),
         created=created_of(manifest),
         status_conditions=conditions_of(manifest),
     )

@@ -127,7 +127,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
         consolidate_after=_duration(disruption["consolidateAfter"]),
         consolidation_policy=disruption["consolidationPolicy"],
         replicas=spec.get("replicas"),
-        labels=labels_of(manifest, "metadata", "labels"),
         annotations=annotations,
         uid=metadata.get("uid", ""),
         ready=ready is None or ready.status is not ConditionStatus.FALSE,

@@ -11,7 +11,6 @@ from reconciler.manifests.kind import (
     condition_times_of,
     conditions_of,
     created_of,
-    generation_of,
     labels_of,
 )
 from reconciler.model import codes
@@ -94,7 +93,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequ
         annotations=labels_of(manifest, "metadata", "annotations"),
         position=origin.position,
         created=created_of(of_the_server),
-        generation=generation_of(manifest),
         status_conditions=conditions_of(of_the_server),
         uid=str(mapping_at(of_the_server, "metadata").get("uid") or ""),
         status_times=condition_times_of(of_the_server),

@@ -215,7 +215,6 @@ class Buffer:
     recreation: Recreation = Recreation.KEEP_EMPTY
     pod_selector: LabelSelector | None = None
     """The pods that a dedicated buffer is for. None: for any pod."""
-    generation: int | None = None
     created: str = ""
     """`metadata.creationTimestamp`, RFC 3339; "" while the buffer is only in Git."""
     status_conditions: tuple[Condition, ...] = field(default=())

@@ -229,7 +229,7 @@ def _by_place(manifest: DeclaredManifest) -> tuple[ObjectRef, SourcePosition]:
 
 
 _OF_THE_CLUSTER: Mapping[str, tuple[str, ...]] = {
-    "buffers": ("generation", "created", "status_conditions"),
+    "buffers": ("created", "status_conditions"),
     "node_pools": ("uid", "ready", "deleting", "hash", "hash_version"),
 }
 """By field of `Declared`, what only the live object tells of a declared one. Workloads and requests count as they are in the cluster."""

@@ -176,7 +176,6 @@ class NodeClaim(_Marked):
     requests: Resources = field(default_factory=Resources)
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
-    node_class: NodeClassRef | None = None
     uid: str = ""
     node_name: str | None = None
     provider_id: str = ""
@@ -273,7 +272,6 @@ class NodePool:
     consolidate_after: timedelta | None = timedelta(0)
     consolidation_policy: str = "WhenEmptyOrUnderutilized"
     replicas: int | None = None
-    labels: Labels = ()
     annotations: Labels = ()
     uid: str = ""
     ready: bool = True

@@ -70,7 +70,6 @@ class ProvisioningRequest:
     annotations: Labels = ()
     position: SourcePosition | None = None
     created: str = ""
-    generation: int | None = None
     status_conditions: tuple[Condition, ...] = ()
     uid: str = ""
     status_times: Labels = ()

@@ -10,7 +10,7 @@ from functools import lru_cache
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.wire import labels_of, resources_of
 from reconciler.manifests.pods.pod_shape import requirement_of
-from reconciler.model.nodes import Labels, Node, NodeClaim, NodeClassRef
+from reconciler.model.nodes import Labels, Node, NodeClaim
 from reconciler.model.quantity import parse_duration
 from reconciler.model.requirements import Taint
 
@@ -57,7 +57,7 @@ def _changed(conditions: Sequence[wire.ConditionWire] | None, kind: str) -> date
 
 def node_claim_of(claim: wire.NodeClaimWire) -> NodeClaim:
     metadata, spec, status = claim.metadata, claim.spec, claim.status
-    node_class, grace = spec.node_class_ref, spec.termination_grace_period
+    grace = spec.termination_grace_period
     return NodeClaim(
         name=metadata.name,
         labels=labels_of(metadata.labels),
@@ -68,7 +68,6 @@ def node_claim_of(claim: wire.NodeClaimWire) -> NodeClaim:
         requests=resources_of(spec.resources.requests),
         taints=_taints(spec.taints),
         startup_taints=_taints(spec.startup_taints),
-        node_class=NodeClassRef(node_class.group, node_class.kind, node_class.name) if node_class else None,
         uid=metadata.uid,
         node_name=status.node_name or None,
         provider_id=status.provider_id or "",

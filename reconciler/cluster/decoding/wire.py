@@ -100,12 +100,6 @@ class NodeWire(Wire, frozen=True):
     status: Annotated[NodeStatusWire, 3] = NodeStatusWire()
 
 
-class NodeClassRefWire(Wire, frozen=True):
-    group: str = ""
-    kind: str = ""
-    name: str = ""
-
-
 class NodeClaimRequirementWire(SelectorRequirementWire, frozen=True):
     min_values: int | None = None
 
@@ -115,7 +109,6 @@ class NodeClaimSpecWire(Wire, frozen=True):
     resources: ResourcesWire = ResourcesWire()
     taints: tuple[TaintWire, ...] | None = None
     startup_taints: tuple[TaintWire, ...] | None = None
-    node_class_ref: NodeClassRefWire | None = None
     expire_after: str | None = None
     termination_grace_period: str | None = None
 
