@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.options import Moment, Progress, options, output_option, settings_from
+from reconciler.cli.options import Moment, Progress, options, output_option, settings_from, tell_unread
 from reconciler.model import codes
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Misused
@@ -208,6 +208,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
     except NoClusterHere as error:
         hint = f"{error.hint}; or compute from the repository alone: --nodes N"
         raise NoClusterHere(error.message, hint=hint) from error
+    tell_unread(seen.view.gaps)
     pools = seen.effective.node_pools
     not_there = [
         pool_not_there(item)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,7 +16,7 @@ import click
 
 from reconciler.model.buffers import Dialect
 from reconciler.model.quantity import whole_number
-from reconciler.report.escaping import Paint, plain
+from reconciler.report.escaping import Paint, plain, terminal
 from reconciler.settings.load import CHOICES, load_one, load_served, load_settings
 from reconciler.settings.settings import ClusterSettings, Settings
 
@@ -170,6 +170,12 @@ def _flags(values: dict[str, Any]) -> dict[str, object]:
         "placement.mode": values.get("placement_mode"),
         "placement.check": values.get("check_placement") or None,
     }
+
+
+def tell_unread(reasons: Iterable[str]) -> None:
+    """Prints on stderr what of the cluster or the repository could not be read, so that what a command says may be wrong."""
+    for reason in reasons:
+        click.echo(terminal(f"headroom: this may be wrong: {reason}"), err=True)
 
 
 PATIENCE = 2.0

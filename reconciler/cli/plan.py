@@ -18,6 +18,7 @@ from reconciler.cli.options import (
     output_option,
     paint_for_stdout,
     settings_from,
+    tell_unread,
     width_of_stdout,
 )
 from reconciler.model.changes import Plan
@@ -186,6 +187,7 @@ def explain_command(*, demand: str, output: str, surge: bool, now: datetime | No
         result = session.cycle.plan(include_pending=bool(values["include_pending"]))
     if result.failure is not None:
         raise result.failure
+    tell_unread(result.required_plan.blocked)
     found = explanation(result.required_plan, demand)
     if output == "json":
         click.echo(to_json(explanation_document(found)), nl=False)

@@ -5,6 +5,7 @@ Calls of the `kubernetes` package turn every object into model classes, which ta
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ JSON = "application/json"
 USER_AGENT = f"headroom/{__version__}"
 UNAUTHORIZED = 401
 FORBIDDEN = 403
+_DENIED = re.compile(r'User ("[^"]*") cannot (\w+) resource')
 NOT_FOUND = 404
 CONFLICT = 409
 GONE = 410
@@ -113,12 +115,23 @@ class Answer:
         status.code = self.status
         return status
 
+    @property
+    def refusal(self) -> str:
+        """Why the server refused. An account without rights is told in the same words for every kind, so that they are told together."""
+        if self.status == UNAUTHORIZED:
+            return "the server does not accept our credentials"
+        message = self.failure().message
+        denied = _DENIED.search(message)
+        if denied is None:
+            return message
+        return f"User {denied[1]} may not {denied[2]} them (config/rbac has the roles that headroom needs)"
+
 
 class RefusedError(Transient):
     """The server's answer was a refusal. what: begins the message."""
 
     def __init__(self, answer: Answer, what: str = "") -> None:
-        super().__init__(f"{what}{answer.failure().message}")
+        super().__init__(f"{what}{answer.refusal}")
         self.answer = answer
 
 

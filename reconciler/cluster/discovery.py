@@ -91,7 +91,7 @@ class Discovery:
         if answer.status == _NOT_MODIFIED:
             return
         if not answer.ok:
-            raise Transient(f"discovery of {path} failed: {answer.failure().message}")
+            raise Transient(f"discovery of {path} failed: {answer.refusal}")
         try:
             groups = msgspec.json.decode(answer.data, type=_Groups)
         except msgspec.MsgspecError as error:

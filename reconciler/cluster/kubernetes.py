@@ -34,6 +34,7 @@ from reconciler.ports import Event
 
 _HOPELESS_SECONDS = 5.0
 _MOST_NAMED = 3
+_REACH_IT = "look whether the API server runs, may be reached, and takes the credentials of the kubeconfig"
 _SERVED_KINDS = "the list of kinds"
 _JOIN_SECONDS = 5.0
 
@@ -116,7 +117,7 @@ class KubernetesCluster:
             while waited := self._unsettled() or self._unseen():
                 left = began + self._sync_timeout - time.monotonic()
                 if self._unreachable and left <= max(0.0, self._sync_timeout - _HOPELESS_SECONDS):
-                    raise Transient(self._unreachable, hint="look whether the API server runs and may be reached")
+                    raise Transient(self._unreachable, hint=_REACH_IT)
                 if left <= 0 or self._stopping.is_set():
                     raise Waiting(f"{_some(waited)} not read yet")
                 if self._connection.hindrance:  # such as a stop: nobody would use the view

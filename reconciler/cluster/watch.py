@@ -303,16 +303,13 @@ class ResourceWatch:
 
     def _refuse(self, answer: Answer) -> NoReturn:
         """Raises the exception for a refusal."""
-        failure = answer.failure()
         if answer.status == GONE:
             raise _ExpiredError
-        if answer.status == UNAUTHORIZED:
-            raise _DeniedError("the server does not accept our credentials")
-        if answer.status == FORBIDDEN:
-            raise _DeniedError(failure.message)
+        if answer.status in {UNAUTHORIZED, FORBIDDEN}:
+            raise _DeniedError(answer.refusal)
         if answer.status == NOT_FOUND:
             self._cluster.discovery.refresh()
-        raise Transient(failure.message)
+        raise Transient(answer.refusal)
 
     def _seen(self, version: str) -> None:
         self.version = max(self.version, whole_number(version) or 0)

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 from typing import Any
 
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 from reconciler.model.quantity import whole_number
 from reconciler.model.redaction import redacted_text
 from reconciler.web.pages import TEXT, Page, Response, is_known_host, protecting_headers
@@ -26,11 +26,11 @@ _SILENCE = 5.0
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """`HOST:PORT` as a pair. Raises `Invalid`."""
+    """`HOST:PORT` as a pair. Raises `Misused`."""
     host, colon, port = address.rpartition(":")
     number = whole_number(port) if port.isdigit() else None
     if not colon or number is None or number > 65535:  # noqa: PLR2004 - the highest port
-        raise Invalid(f"{address!r} is not an address to listen on", hint="write HOST:PORT, such as 127.0.0.1:8080")
+        raise Misused(f"{address!r} is not an address to listen on", hint="write HOST:PORT, such as 127.0.0.1:8080")
     return host.removeprefix("[").removesuffix("]"), number
 
 

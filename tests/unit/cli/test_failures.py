@@ -19,6 +19,7 @@ from reconciler.cli.application import application
 from reconciler.web.pages import JSON, kept_page
 from reconciler.web.server import PageServer
 from tests.headroom_command import headroom_at
+from tests.manifests import buffer
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -138,6 +139,21 @@ def test_a_kubeconfig_that_is_not_yaml_is_named(tmp_path: Path) -> None:
         said.count(f"the kubeconfig {tmp_path / 'kubeconfig'} cannot be used: while parsing a flow node expected") == 2
     )
     assert "defect" not in said
+
+
+def test_an_address_that_there_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
+    done = headroom_at(tmp_path, "run", *EMBEDDED, HEADROOM_LISTEN="8080")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "headroom: '8080' is not an address to listen on")
+
+
+@pytest.mark.parametrize("words", [("explain", "web"), ("budgets",)])
+def test_what_of_a_cluster_could_not_be_read_is_told(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "buffer.yaml").write_text(buffer(size="replicas: 1"))
+    (tmp_path / "cluster").mkdir()
+    node = {"metadata": {"name": "n"}, "spec": 5}
+    (tmp_path / "cluster" / "nodes.json").write_text(json.dumps({"kind": "List", "items": [node]}))
+    said = headroom_at(tmp_path, *words, "--cluster", "snapshot:cluster").stderr
+    assert "headroom: this may be wrong: Node/n cannot be read: " in said
 
 
 @pytest.mark.parametrize("words", [("plan",), ("diff", "before", "after")])

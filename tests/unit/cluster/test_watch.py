@@ -165,7 +165,11 @@ def test_a_server_that_cannot_answer_now_is_asked_again(code: int) -> None:
 @pytest.mark.parametrize(
     ("refusal", "why"),
     [
-        (status(403, 'User "x" cannot list resource "pods"'), 'User "x" cannot list resource "pods"'),
+        (
+            status(403, 'pods is forbidden: User "x" cannot list resource "pods" in API group "" at the cluster scope'),
+            'User "x" may not list them (config/rbac has the roles that headroom needs)',
+        ),
+        (status(403, "quota"), "quota"),
         (status(401), "the server does not accept our credentials"),
     ],
 )
