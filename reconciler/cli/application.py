@@ -1,9 +1,5 @@
-"""The `headroom` group: knows each command's name and one line of help, imports it when it is called. And the exit codes of all commands.
-
-plan and diff follow kubectl diff: 0 no change, 1 changes, 2 any error; diff 3 for a bound that is not kept. With `--detailed-exitcode` they
-follow Terraform: 0 no change, 2 changes, 1 any error, a bound among them. All others: 0 done, 1 a failure, 2 wrong usage. For validate,
-budgets and schedule an error in the manifests is a failure. `headroom --help` says so too.
-"""
+"""The `headroom` group: knows each command's name and one line of help, imports it when it is called. And the exit codes of all commands,
+which its help states: plan and diff follow kubectl diff, or with `--detailed-exitcode` Terraform."""
 
 from __future__ import annotations
 
@@ -113,11 +109,6 @@ def exit_code_of_changes(*, changes: bool, detailed: bool) -> int:
     if not changes:
         return 0
     return DETAILED_CHANGES if detailed else CHANGES
-
-
-def exit_code_of_gates(*, detailed: bool) -> int:
-    """The exit code of diff when a bound is not kept."""
-    return DETAILED_ERROR if detailed else GATE
 
 
 def exit_code_of(words: Sequence[str], *, usage: bool) -> int:

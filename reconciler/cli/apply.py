@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from reconciler.cli.options import Amount, Progress, options, served_from, settings_from
-from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Stalled, Transient
 from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.report.escaping import terminal
@@ -19,6 +19,7 @@ _OF_A_PASS = (
     *("placement_mode", "check_placement", "now", "config"),
 )
 """The options of commands that make passes and write."""
+_GO_ON = f"set suspend to false, and take the annotation {SUSPEND_ANNOTATION} from the ConfigMap of the inventory"
 
 
 @click.command("run")
@@ -87,7 +88,8 @@ def apply_command(*, now: datetime | None, timings: str | None, yes: bool, allow
             plan = done.required_plan
             print_plan(plan, "text", cluster=reported_cluster(session.cluster, settings))
             if done.suspended:
-                _check_suspended(plan)
+                if plan.has_changes:
+                    raise Stalled("headroom is suspended, so that nothing is applied", reason="Suspended", hint=_GO_ON)
                 break
             if plan.has_changes and not yes:
                 _ask()
@@ -105,16 +107,6 @@ def _ask() -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("Standard input is not a terminal, so nobody can confirm: give --yes to apply.")
     click.confirm("Apply this?", abort=True)
-
-
-def _check_suspended(plan: Plan) -> None:
-    """Raises `Stalled` if there is something to apply."""
-    if plan.has_changes:
-        raise Stalled(
-            "headroom is suspended, so that nothing is applied",
-            reason="Suspended",
-            hint=f"set suspend to false, and take the annotation {SUSPEND_ANNOTATION} from the ConfigMap of the inventory",
-        )
 
 
 def _tell(changes: ChangeSet) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.application import exit_code_of_changes, exit_code_of_gates
+from reconciler.cli.application import DETAILED_ERROR, GATE, exit_code_of_changes
 from reconciler.cli.options import Amount, Progress, options, output_option, settings_from
 from reconciler.cli.plan import tell_age
 from reconciler.cli.posting import check_post_options, post_options, posting, tell
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
     from reconciler.wiring.inputs import ReportedCluster
-    from reconciler.wiring.posting import PullRequestReport
 
 
 @click.command("diff")
@@ -115,7 +114,7 @@ def diff_command(
             raise failure
     changes = [comparison.change for comparison, _ in reports]
     if any(change.failed_gates for change in changes):
-        return exit_code_of_gates(detailed=detailed_exitcode)
+        return DETAILED_ERROR if detailed_exitcode else GATE
     return exit_code_of_changes(changes=any(change.has_changes for change in changes), detailed=detailed_exitcode)
 
 
@@ -140,6 +139,7 @@ def _report(
     """
     from reconciler.cli.plan import write_file
     from reconciler.comparison import compare
+    from reconciler.forge.forges import is_of_a_fork
     from reconciler.report.difference.headline import Gates
     from reconciler.wiring.inputs import reported_cluster
     from reconciler.wiring.posting import complete_page
@@ -153,7 +153,9 @@ def _report(
         ):
             tell_age(session.cluster, now)
             progress("git")
-            foreign = _foreign(said=values["fork"], report=report)
+            foreign = values["fork"]
+            if foreign is None:  # the forge is more reliable than the CI job's variables
+                foreign = is_of_a_fork(os.environ) or (report is not None and report.from_fork)
             comparison = compare(session.cycle, read(), caps=settings.caps, gates=gates, foreign=foreign)
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
@@ -170,15 +172,6 @@ def _settings(values: dict[str, Any], other: str | None) -> Settings:
     if other is not None and values["repo"]:
         raise click.UsageError("--repo says nothing where two folders are compared: leave it out.")
     return settings_from(values)
-
-
-def _foreign(*, said: bool | None, report: PullRequestReport | None) -> bool:
-    """Whether the head is from a fork. said: the flag's value. The forge is more reliable than the CI job's variables."""
-    from reconciler.forge.forges import is_of_a_fork
-
-    if said is not None:
-        return said
-    return is_of_a_fork(os.environ) or (report is not None and report.from_fork)
 
 
 def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:

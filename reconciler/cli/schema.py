@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli.options import output_option
+
 if TYPE_CHECKING:
     from reconciler.model.view import Manifest
 
@@ -49,7 +51,7 @@ def schema_command(name: str | None) -> None:
 @click.command("crd")
 @click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]…")
 @click.option("--all", "everything", is_flag=True, help="Also what the cluster has already. It is not asked.")
-@click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@output_option("yaml", "json")
 def crd_command(kinds: tuple[str, ...], output: str, *, everything: bool) -> None:
     """Print the CustomResourceDefinitions of Buffer, MetricsProducer, ProvisioningClass and ProvisioningRequest, or of some KINDs.
 

@@ -63,15 +63,11 @@ def _fetch(address: str) -> dict[str, Any]:
         if getattr(error, "code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
             raise Transient(f"the daemon at {address} has not made a pass yet", hint="its log says why") from error
         reason = getattr(error, "reason", error)
-        raise _silent(address, str(getattr(reason, "strerror", None) or reason)) from error
-
-
-def _silent(address: str, reason: str) -> Transient:
-    return Transient(
-        f"no daemon answers at {address} ({reason})",
-        hint="start one with `headroom run`, or name its address with --address; for one in a cluster first run "
-        "kubectl -n headroom-system port-forward deploy/headroom 8080",
-    )
+        raise Transient(
+            f"no daemon answers at {address} ({getattr(reason, 'strerror', None) or reason})",
+            hint="start one with `headroom run`, or name its address with --address; for one in a cluster first run "
+            "kubectl -n headroom-system port-forward deploy/headroom 8080",
+        ) from error
 
 
 @click.command("snapshot")

@@ -137,6 +137,8 @@ _NO_SETTINGS = (
     "CONTROLPLANE_ASSETS",
 )
 """Variables that are not settings: tracebacks, secrets that should not be in a file, and those of this project's tests."""
+_BY_FLAG = {"REPO": "REPOSITORY"}
+"""The flag --repo sets a setting of another name."""
 _OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 """The suffixes of variables that kubelet sets for each Service in every container of the namespace."""
 
@@ -189,7 +191,8 @@ def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) 
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in allowed or _of_service(variable, variables):
             continue
         # Compared without the common prefix, which would make any two similar.
-        closest = _closest(variable.removeprefix(ENVIRONMENT_PREFIX), names, before=ENVIRONMENT_PREFIX)
+        word = variable.removeprefix(ENVIRONMENT_PREFIX)
+        closest = _closest(_BY_FLAG.get(word, word), names, before=ENVIRONMENT_PREFIX)
         if closest:  # otherwise it has another purpose
             raise Misused(
                 f"{variable}: there is no such setting{closest}",

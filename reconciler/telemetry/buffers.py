@@ -18,7 +18,7 @@ from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import BufferPast, FillPoint, Refill
 
-_LABELS = ("kind", "namespace", "name")
+OBJECT_LABELS = ("kind", "namespace", "name")
 
 
 class Shortages:
@@ -94,12 +94,12 @@ def buffer_gauges(
     yield labelled(
         "headroom_buffer_fill_ratio",
         "Part of a buffer's chunks that have room on ready nodes",
-        _LABELS,
+        OBJECT_LABELS,
         ((labels, part) for labels, part in parts if part is not None),
     )
-    yield labelled("headroom_buffer_chunks", "Chunks of a buffer by where they are", (*_LABELS, "place"), places)
+    yield labelled("headroom_buffer_chunks", "Chunks of a buffer by where they are", (*OBJECT_LABELS, "place"), places)
     text = "For how long a buffer has not been full; 0 while it is, or is suspended"
-    yield labelled("headroom_buffer_shortage_age_seconds", text, _LABELS, ages)
+    yield labelled("headroom_buffer_shortage_age_seconds", text, OBJECT_LABELS, ages)
 
 
 def proposal_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFamily]:
@@ -109,7 +109,7 @@ def proposal_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFa
         ("karpenter_buffer_capacity_memory_bytes", "Memory kept ready for a buffer", MEMORY, 1),
     ):
         kept = ((labels_of(outcome), _kept(outcome, resource) / unit) for outcome in buffers_of(outcomes))
-        yield labelled(name, text, _LABELS, kept)
+        yield labelled(name, text, OBJECT_LABELS, kept)
 
 
 def _kept(outcome: DemandOutcome, resource: str) -> int:

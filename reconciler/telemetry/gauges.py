@@ -12,17 +12,14 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from reconciler.model.changes import DemandOutcome, Plan
-from reconciler.model.conditions import ConditionStatus
 from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.provisioning_requests import Phase
 from reconciler.model.schedules import Schedule
 from reconciler.ports import Clock, PassResult
 from reconciler.report.status.document import REQUEST_ENDS, REQUEST_STATES, request_state
-from reconciler.telemetry.buffers import Shortages, buffer_gauges, labelled, labels_of, proposal_gauges
+from reconciler.telemetry.buffers import OBJECT_LABELS, Shortages, buffer_gauges, labelled, labels_of, proposal_gauges
 from reconciler.timetable.capacity_schedule import state_at
-
-_DEMAND = ("kind", "namespace", "name")
 
 
 def is_left(outcome: DemandOutcome) -> bool:
@@ -32,9 +29,8 @@ def is_left(outcome: DemandOutcome) -> bool:
 
 def has_ended(outcome: DemandOutcome) -> bool:
     """Whether the request asks for nothing any more, since it failed or was used."""
-    return outcome.demand.request is not None and any(
-        item.type in REQUEST_ENDS and item.status is ConditionStatus.TRUE for item in outcome.conditions
-    )
+    request = outcome.demand.request
+    return request is not None and request_state(outcome, request) in REQUEST_ENDS.values()
 
 
 def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFamily]:
@@ -174,13 +170,13 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
     yield labelled(
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
-        _DEMAND,
+        OBJECT_LABELS,
         [(labels_of(outcome), outcome.demand.desired) for outcome in shown if outcome.demand.desired is not None],
     )
     yield labelled(
         "headroom_plan_unplaced_chunks",
         "Chunks with no place, neither on what exists nor on what could be made",
-        _DEMAND,
+        OBJECT_LABELS,
         [
             (labels_of(item), 0 if item.demand.suspended else item.unplaced)
             for item in shown
@@ -190,7 +186,7 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
     yield labelled(
         "headroom_demand_ready",
         "1 when it is known what the demand asks for; absent for a provisioning request that has ended",
-        _DEMAND,
+        OBJECT_LABELS,
         [(labels_of(outcome), outcome.demand.desired is not None) for outcome in shown if not has_ended(outcome)],
     )
 

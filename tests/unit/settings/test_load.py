@@ -110,6 +110,7 @@ def test_a_bad_variable_is_named_and_its_setting_as_the_file_spells_it() -> None
 @pytest.mark.parametrize(
     ("variable", "meant"),
     [
+        ("HEADROOM_REPO", "HEADROOM_REPOSITORY"),
         ("HEADROOM_SUSPNED", "HEADROOM_SUSPEND"),
         ("HEADROOM_CAPS_PRUNESHARE", "HEADROOM_CAPS_PRUNE_SHARE"),
         ("HEADROOM_PRUNE_SHARE", "HEADROOM_CAPS_PRUNE_SHARE"),
