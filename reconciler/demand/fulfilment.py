@@ -108,10 +108,9 @@ def keeping(situation: Situation) -> Keeping:
 def _placeholder(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keeping:
     if autoscaler is None and not _awaits_answer(situation.live, situation.now):
         return Keeping()
-    if autoscaler is None:
-        said = str(condition_of(situation.live, FULFILMENT).get("message", ""))
-        return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, said))
-    message = f"headroom keeps this buffer as it asks for, but {autoscaler.name} serves it too"
+    message = str(condition_of(situation.live, FULFILMENT).get("message", ""))
+    if autoscaler is not None:
+        message = f"headroom keeps this buffer as it asks for, but {autoscaler.name} serves it too"
     return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, message), autoscaler=autoscaler)
 
 

@@ -85,9 +85,7 @@ def _serving(live: LiveObject, manager: str) -> ServingAutoscaler:
 def _is_provisioned(live: LiveObject) -> bool:
     """Whether the status says so of the present generation. Cluster Autoscaler's conditions have none, and always count."""
     condition = condition_of(live, _PROVISIONING)
-    seen = condition.get("observedGeneration")
-    generation = (live.body.get("metadata") or {}).get("generation")
-    return condition.get("status") == "True" and seen in {None, generation}
+    return condition.get("status") == "True" and condition.get("observedGeneration") in {None, live.generation}
 
 
 def condition_of(live: LiveObject | None, kind: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.conditions import Condition
 from reconciler.model.marks import RESERVE_ANNOTATION
 from reconciler.model.nodes import Labels
 from reconciler.model.pods import PodShape
@@ -86,12 +86,6 @@ class ProvisioningRequest:
     def parameter(self, name: str) -> str | None:
         """The parameter's value or its class's default; None where there is neither."""
         return {**dict(self.defaults), **dict(self.parameters)}.get(name)
-
-    def is_true(self, condition_type: str) -> bool:
-        """Whether its status has this condition with the status True."""
-        return any(
-            item.type == condition_type and item.status is ConditionStatus.TRUE for item in self.status_conditions
-        )
 
 
 @dataclass(frozen=True, slots=True)

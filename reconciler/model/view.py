@@ -60,6 +60,11 @@ class LiveObject:
         return str((self.body.get("metadata") or {}).get("uid", ""))
 
     @property
+    def generation(self) -> int | None:
+        """Its `metadata.generation`; None where it has none."""
+        return (self.body.get("metadata") or {}).get("generation")
+
+    @property
     def scaled_to(self) -> int | None:
         """The replicas that `scaled_by` has set. They count, whatever is declared, and are never fought over; None for none."""
         replicas = (self.body.get("spec") or {}).get("replicas") if self.scaled_by else None

@@ -98,10 +98,11 @@ def record_of(
     attempt = attempts.get(request.uid, 0)
     fresh = RequestRecord(uid=request.uid, spec=digest, attempt=attempt)
     times = dict(request.status_times)
+    true = {item.type for item in request.status_conditions if item.status is ConditionStatus.TRUE}
     for condition_type in TERMINAL:
-        if request.is_true(condition_type):
+        if condition_type in true:
             return fresh.but(outcome=condition_type, ended=time_of(times.get(condition_type)) or now)
-    if request.is_true(PROVISIONED):
+    if PROVISIONED in true:
         return fresh.but(provisioned=time_of(times.get(PROVISIONED)) or now)
     return fresh.but(under_way=attempt > 0, began=now if attempt > 0 else None)
 

@@ -41,9 +41,8 @@ def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> A
 
     Earlier conditions are written again, since an apply without a field gives up its ownership.
     """
-    before = (live.body.get("status") or {}).get("conditions") or ()
-    generation = (live.body.get("metadata") or {}).get("generation")
-    by_type = {str(item.get("type")): item for item in before}
+    before = live.body.get("status") or {}
+    by_type = {str(item.get("type")): item for item in before.get("conditions") or ()}
     after = []
     for condition in outcome.conditions:
         there = by_type.get(condition.type, {})
@@ -52,13 +51,13 @@ def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> A
             condition.reason,
             condition.message,
         )
-        after.append(dict(there) if same else condition_document(condition, generation, before, now))
+        after.append(dict(there) if same else condition_document(condition, live, now))
     status: dict[str, Any] = {"conditions": after}
     same = after == [by_type[name] for name in sorted(by_type)]
     details = {} if outcome.demand.request is None else dict(outcome.demand.request.details)
     if details:
         status["provisioningClassDetails"] = details
-        same = same and details == (live.body.get("status") or {}).get("provisioningClassDetails")
+        same = same and details == before.get("provisioningClassDetails")
     return None if same else ApplyStatus(live.ref, status)
 
 
@@ -72,13 +71,11 @@ def schedule_status(outcome: ScheduleOutcome, live: LiveObject) -> ApplyStatus |
     after: dict[str, Any] = {"currentValue": outcome.current_value}
     if outcome.next_value is not None and outcome.next_value_time is not None:
         after |= {"nextValue": outcome.next_value, "nextValueTime": time_text(outcome.next_value_time)}
-    generation = (live.body.get("metadata") or {}).get("generation")
-    if generation is not None:
-        after["observedGeneration"] = generation
+    if live.generation is not None:
+        after["observedGeneration"] = live.generation
     before = live.body.get("status") or {}
-    return (
-        None if all(after.get(name) == before.get(name) for name in _SCHEDULE_FIELDS) else ApplyStatus(live.ref, after)
-    )
+    same = all(after.get(name) == before.get(name) for name in _SCHEDULE_FIELDS)
+    return None if same else ApplyStatus(live.ref, after)
 
 
 def status_writes(
@@ -139,7 +136,7 @@ def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Ap
     if outcome.demand.fulfilment == Fulfilment.NATIVE:
         after = _beside(after, live, autoscaler) if autoscaler is not None or not outcome.demand.holds_nodes else after
     elif autoscaler is not None and _is_let_be(
-        autoscaler, now, agrees=_agrees(after, before), asks=also_served(outcome.demand)
+        autoscaler, now, agrees=_agrees(after, live), asks=also_served(outcome.demand)
     ):
         after = _beside(after, live, autoscaler)
     after["conditions"] = _in_order(after["conditions"], before.get("conditions") or ())
@@ -147,17 +144,12 @@ def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Ap
 
 
 def _own_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Status:
-    before = live.body.get("status") or {}
-    generation = (live.body.get("metadata") or {}).get("generation")
-    conditions = before.get("conditions") or ()
-    after: Status = {
-        "conditions": [condition_document(item, generation, conditions, now) for item in outcome.conditions]
-    }
+    after: Status = {"conditions": [condition_document(item, live, now) for item in outcome.conditions]}
     if outcome.demand.desired is not None:
         after["replicas"] = outcome.demand.desired
     if live.ref.kind == _CAPACITY_BUFFER:
         return after | _capacity_buffer(outcome, live)
-    return after | _buffer(outcome, live, generation, now)
+    return after | _buffer(outcome, live, now)
 
 
 def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | None) -> Status:
@@ -171,11 +163,11 @@ def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | Non
     return status | {name: before[name] for name in fields if name in before and _owns(live, f"status.{name}")}
 
 
-def _agrees(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+def _agrees(after: Mapping[str, Any], live: LiveObject) -> bool:
     """Whether the live status says the same, even in other words."""
-    there = {item.get("type"): item.get("status") for item in before.get("conditions") or ()}
-    said = all(there.get(item["type"]) == item["status"] for item in after["conditions"] if item["type"] in _SHARED)
-    return said and after.get("replicas") == before.get("replicas")
+    shared = [item for item in after["conditions"] if item["type"] in _SHARED]
+    said = all(condition_of(live, item["type"]).get("status") == item["status"] for item in shared)
+    return said and after.get("replicas") == (live.body.get("status") or {}).get("replicas")
 
 
 def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool, asks: bool) -> bool:
@@ -208,14 +200,14 @@ def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]
     return fields
 
 
-def _buffer(outcome: DemandOutcome, live: LiveObject, generation: int | None, now: datetime) -> dict[str, Any]:
+def _buffer(outcome: DemandOutcome, live: LiveObject, now: datetime) -> dict[str, Any]:
     """The status of a Buffer. The time when it was last full changes when fullness begins or ends, not with each pass in between.
     podBasedBufferSpec: the pods that the buffer was translated into.
 
     Newer fields are written beside those of the spec that came with them: an older definition in the cluster has neither.
     """
     before, spec = live.body.get("status") or {}, live.body.get("spec") or {}
-    fields: dict[str, Any] = {} if generation is None else {"observedGeneration": generation}
+    fields: dict[str, Any] = {} if live.generation is None else {"observedGeneration": live.generation}
     if "replicas" in spec:
         fields["selector"] = ",".join(f"{name}={value}" for name, value in virtual_labels(live.ref).items())
     if outcome.demand.one_shot and "refillStrategy" in spec:
@@ -225,32 +217,26 @@ def _buffer(outcome: DemandOutcome, live: LiveObject, generation: int | None, no
             "replicaNum": outcome.demand.desired,
             "podSpec": pod_spec_of(outcome.demand.shape),
         }
-    full = any(item.type == _PROVISIONING and item.status is ConditionStatus.TRUE for item in outcome.conditions)
-    said = {item.get("type"): item.get("status") for item in before.get("conditions") or ()}
-    was_full = said.get(_PROVISIONING) == ConditionStatus.TRUE
-    last = before.get("lastFullyProvisioned")
-    if full != was_full:
-        last = time_text(now)
+    was_full = condition_of(live, _PROVISIONING).get("status") == ConditionStatus.TRUE
+    last = before.get("lastFullyProvisioned") if was_full == bool(outcome.is_full) else time_text(now)
     if last is not None:
         fields["lastFullyProvisioned"] = last
     return fields
 
 
-def condition_document(
-    condition: Condition, generation: int | None, before: Iterable[Mapping[str, Any]], now: datetime
-) -> dict[str, Any]:
+def condition_document(condition: Condition, live: LiveObject, now: datetime) -> dict[str, Any]:
     """One condition as JSON. lastTransitionTime: when its status last changed, by the API conventions."""
-    live: Mapping[str, Any] = next((item for item in before if item.get("type") == condition.type), {})
-    unchanged = live.get("status") == condition.status
+    before = condition_of(live, condition.type)
+    unchanged = before.get("status") == condition.status
     document: dict[str, Any] = {
         "type": condition.type,
         "status": condition.status.value,
         "reason": condition.reason,
         "message": condition.message[:_LONGEST_MESSAGE],
-        "lastTransitionTime": live.get("lastTransitionTime") if unchanged else time_text(now),
+        "lastTransitionTime": before.get("lastTransitionTime") if unchanged else time_text(now),
     }
-    if generation is not None:
-        document["observedGeneration"] = generation
+    if live.generation is not None:
+        document["observedGeneration"] = live.generation
     return document
 
 
