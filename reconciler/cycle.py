@@ -28,7 +28,7 @@ from reconciler.model.changes import Apply, Outcome, Plan, WriteResult
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.errors import Failure, message_of
 from reconciler.model.findings import Finding
-from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.refs import ObjectRef, SourcePosition, by_key
 from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.view import ClusterView, identity_of
 from reconciler.outlook import Outlook
@@ -329,9 +329,7 @@ def _values(view: ClusterView, declared: Declared) -> dict[Input, object]:
 def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Input, ...]]:
     """Inputs that the functions which failed were about, the innermost function's first. Of an object in both, the document is first
     left out alone: what the cluster has of the object may be good."""
-    known: dict[ObjectRef, list[Input]] = {}
-    for item in suspects:
-        known.setdefault(item.ref, []).append(item)
+    known = by_key((item.ref, item) for item in suspects)
     frames = [frame for frame, _ in walk_tb(fault.__traceback__)]
     values = (value for frame in reversed(frames) for value in frame.f_locals.values())
     held = [identity_of(value) for value in values if isinstance(value, ObjectRef) or is_dataclass(value)]

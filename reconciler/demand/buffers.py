@@ -52,7 +52,7 @@ from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pods import PodShape, PriorityClass
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, by_key
 from reconciler.model.remembered import PassCache, remembered
 from reconciler.model.view import ClusterView
 
@@ -165,9 +165,7 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
 
     A buffer's own balloon pods are what it asks for, and so are not taken off a second time as pods that run.
     """
-    by_namespace: dict[str, list[Draft]] = {}
-    for item in drafts:
-        by_namespace.setdefault(item.buffer.ref.namespace, []).append(item)
+    by_namespace = by_key((item.buffer.ref.namespace, item) for item in drafts)
     allowances: dict[ObjectRef, Allowance] = {}
     for namespace, quotas in groupby(view.resource_quotas, key=lambda quota: quota.namespace):
         asking = [

@@ -53,7 +53,7 @@ from reconciler.model.provisioning_requests import (
     seconds_of,
     toleration_to_write,
 )
-from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef, by_key
 from reconciler.model.remembered import RequestRecord, read_records
 from reconciler.model.view import ClusterView
 from reconciler.requests.conditions import LEFT_TO_ANOTHER, accepted_requests, over_quota
@@ -143,9 +143,7 @@ def _within_quotas(demands: tuple[Demand, ...], quotas: Sequence[ResourceQuota])
     are served before it leave. An attempt that is under way goes on."""
     if not quotas:
         return demands
-    left: dict[str, list[ResourceQuota]] = {}
-    for quota in quotas:
-        left.setdefault(quota.namespace, []).append(quota)
+    left = by_key((quota.namespace, quota) for quota in quotas)
     judged: dict[ObjectRef, Demand] = {}
     for demand in sorted(demands, key=attrgetter("order")):
         there, state = left.get(demand.ref.namespace), demand.request

@@ -1,13 +1,15 @@
-"""How objects, places in manifests and many names at once are written."""
+"""How objects, places in manifests and many names at once are written, and how many things are told by what they share."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 DEFAULT_NAMESPACE = "default"
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class ObjectRef(NamedTuple):
@@ -106,3 +108,11 @@ def path_text(path: Path) -> str:
         else:
             parts.append(f"['{step}']")
     return "".join(parts)
+
+
+def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The values of each key, keys and values in the order in which they come."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found

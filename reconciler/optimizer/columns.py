@@ -17,6 +17,7 @@ from itertools import product
 
 import numpy as np
 
+from reconciler.model.refs import by_key
 from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
 from reconciler.placement.arrays import Amounts
@@ -106,9 +107,7 @@ class Pricing:
         shares = requests[None, :, used] / np.maximum(bin_types.capacity[:, used], 1)[:, None, :]
         self._burden: Floats = np.einsum("ow,skw->sok", weights, shares)
         """Bin types × weights × item types: the weighted part of a node that one chunk takes."""
-        of_sets: dict[bytes, list[int]] = {}
-        for number, admitted in enumerate(bin_types.admits):
-            of_sets.setdefault(admitted.tobytes(), []).append(number)
+        of_sets = by_key((admitted.tobytes(), number) for number, admitted in enumerate(bin_types.admits))
         self._alike = [(bin_types.admits[numbers[0]], np.array(numbers)) for numbers in of_sets.values()]
         """Bin types on which the same item types may be, with which these are."""
 

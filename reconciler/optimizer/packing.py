@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reconciler.model.refs import by_key
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.arrays import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
@@ -198,9 +199,8 @@ class Packing:
     def _cliques(self) -> Floats:
         """Groups × item types: 1 for those of which one node takes one chunk in all."""
         conflicts = self.rules.conflicts
-        groups: dict[bytes, list[int]] = {}
-        for number in np.flatnonzero(conflicts.diagonal()).tolist():
-            groups.setdefault(conflicts[number].tobytes(), []).append(number)
+        own = np.flatnonzero(conflicts.diagonal()).tolist()
+        groups = by_key((conflicts[number].tobytes(), number) for number in own)
         cliques = [members for members in groups.values() if conflicts[np.ix_(members, members)].all()]
         found = np.zeros((len(cliques), len(conflicts)))
         for row, members in zip(found, cliques, strict=True):

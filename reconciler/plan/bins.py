@@ -24,7 +24,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, chunk_words, read_holdings, words_of_holdings
 from reconciler.model.provisioning_requests import reserved_taints
-from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef, by_key
 from reconciler.model.view import ClusterView
 
 
@@ -95,10 +95,7 @@ class Bin(Machine):
 
 def by_node_pool(bins: Iterable[Bin]) -> dict[str, list[Bin]]:
     """Bins by NodePool, "" for nodes of none. Made once, since filtering all bins for each of hundreds of pools takes seconds."""
-    pools: dict[str, list[Bin]] = {}
-    for item in bins:
-        pools.setdefault(item.node_pool, []).append(item)
-    return pools
+    return by_key((item.node_pool, item) for item in bins)
 
 
 def standing_by_pool(bins: Iterable[Bin]) -> Counter[str]:

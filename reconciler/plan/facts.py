@@ -17,7 +17,7 @@ from reconciler.model.placement import Placement, Wait
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import abridged
+from reconciler.model.refs import abridged, by_key
 from reconciler.model.remembered import Departure
 from reconciler.model.rules import BufferRules, Caps
 from reconciler.model.schedules import Edge, PoolBudgets
@@ -122,11 +122,7 @@ def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
 
 def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
     """One for each hostname that several nodes carry."""
-    members: dict[str, list[str]] = {}
-    for node in nodes:
-        hostname = node.label(HOSTNAME_LABEL)
-        if hostname is not None:
-            members.setdefault(hostname, []).append(node.name)
+    members = by_key((name, node.name) for node in nodes if (name := node.label(HOSTNAME_LABEL)) is not None)
     return tuple(_finding(hostname, sorted(names)) for hostname, names in sorted(members.items()) if len(names) > 1)
 
 

@@ -16,7 +16,7 @@ from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.quantity import format_duration
-from reconciler.model.refs import counted, listed
+from reconciler.model.refs import by_key, counted, listed
 from reconciler.model.schedules import AllowWindow, PoolBudgets
 from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetPieces
 from reconciler.report.day_rows import NAME_WIDTH, NO_TIME, SHADES, day_row, local_days
@@ -181,10 +181,7 @@ def hours_text(
     steady: list[str] = []
     changing: list[tuple[str, BudgetCells]] = []
     for node_pool, rows in groupby(cells, key=lambda row: row.node_pool):
-        alike: dict[tuple[tuple[int, ...], int], list[BudgetCells]] = {}
-        for row in rows:
-            alike.setdefault((row.allowed, row.most), []).append(row)
-        for same in alike.values():
+        for same in by_key(((row.allowed, row.most), row) for row in rows).values():
             name = f"{node_pool}: {listed(row.reason for row in same)}"
             values = set(same[0].allowed)
             if len(values) == 1:
@@ -221,9 +218,7 @@ def _pool_lines(rows: Sequence[BudgetOutcome], paint: Paint) -> list[str]:
         if count
     ]
     lines = [f"{paint('bold', f'NodePool {first.node_pool}')}: {', '.join(parts)}"]
-    alike: dict[tuple[int | None, str], list[str]] = {}
-    for row in rows:
-        alike.setdefault((row.allowed, _why(row)), []).append(row.reason)
+    alike = by_key(((row.allowed, _why(row)), row.reason) for row in rows)
     width = max(len(listed(reasons)) for reasons in alike.values())
     words = max(len(_allowed(allowed)) for allowed, _ in alike)
     for (allowed, why), reasons in alike.items():

@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 from typing import Any, Generic, TypeVar
 
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
-from reconciler.model.refs import ObjectRef, counted
+from reconciler.model.refs import ObjectRef, by_key, counted
 from reconciler.model.timelines import HOUR, Spending, SteadyState, WindowCost, aligned
 from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, dollars, keeper_words, moment, table_row
 
@@ -178,10 +178,11 @@ class CostChange:
 
     def shortfalls(self) -> dict[ObjectRef, Rise[Shortfall]]:
         """What each demand loses over time, of those that lose anything at any time."""
-        losses: dict[ObjectRef, list[tuple[datetime, Shortfall]]] = {}
-        for instant, _, before, after in self.spans():
-            for ref, short in _shortfalls(before, after):
-                losses.setdefault(ref, []).append((instant, short))
+        losses = by_key(
+            (ref, (instant, short))
+            for instant, _, before, after in self.spans()
+            for ref, short in _shortfalls(before, after)
+        )
         return {ref: rise_of(values, _weight) for ref, values in losses.items()}
 
     def lacking(self) -> Rise[int] | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from reconciler.model.demand import Keeper, Service
-from reconciler.model.refs import abridged
+from reconciler.model.refs import abridged, by_key
 
 NOT_SHOWN = "nothing in the cluster shows that an autoscaler serves CapacityBuffers"
 MOST_NAMES = 3
@@ -113,10 +113,7 @@ def grouped(rows: Iterable[Row], *, noun: str = "") -> list[Row]:
     """Joins rows that differ only in their name, at the position of the first. noun: for rows whose names mean nothing, such as new
     nodes, which are counted: `3 nodes`. A row's `things` is how many it stands for, and `every` has their names,
     which pages that have room show."""
-    alike: dict[str, list[Row]] = {}
-    for row in rows:
-        key = repr([(field, value) for field, value in row.items() if field != "name"])
-        alike.setdefault(key, []).append(row)
+    alike = by_key((repr([(field, value) for field, value in row.items() if field != "name"]), row) for row in rows)
     return [
         {**same[0], "name": _names(names, noun), "every": [] if noun else names, "things": len(same)}
         for same in alike.values()

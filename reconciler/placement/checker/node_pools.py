@@ -10,6 +10,7 @@ from reconciler.model.machines import Machine
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NodeClaim, stable_label
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
+from reconciler.model.refs import by_key
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.checked_nodes import IndexedProblem
 from reconciler.placement.checker.offerings import settled
@@ -20,9 +21,7 @@ def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) ->
 
     As filterByRemainingResources in Karpenter's pkg/controllers/provisioning/scheduling.
     """
-    added: dict[str, list[PlannedNode]] = {}
-    for node in planned:
-        added.setdefault(node.node_pool, []).append(node)
+    added = by_key((node.node_pool, node) for node in planned)
     for name, nodes in added.items():
         limits = problem.pools[name].limits
         if limits is None:

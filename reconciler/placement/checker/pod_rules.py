@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
+from reconciler.model.refs import by_key
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.placement.checker.checked_nodes import CheckedNode, Occupant
 from reconciler.placement.checker.node_rules import accepts, may_accept, untolerated
@@ -155,10 +156,8 @@ def spread_violations(occupancy: Occupancy) -> Iterable[str]:
 def _alike(occupancy: Occupancy, shape: PodShape, number: int) -> Iterable[_Chunks]:
     """The class's chunks in groups that are judged together. All chunks of a shape are in one group, and so are shapes whose chunks
     agree on which are bound first and which are KeepMinimum."""
-    of_shape: dict[int, list[Placed]] = {}
-    for item in occupancy.of_class[number] if shape.topology_spread else ():
-        if item.occupant.is_chunk:
-            of_shape.setdefault(item.shape, []).append(item)
+    placed = occupancy.of_class[number] if shape.topology_spread else ()
+    of_shape = by_key((item.shape, item) for item in placed if item.occupant.is_chunk)
     found: dict[frozenset[tuple[bool, bool]], list[Placed]] = {}
     for members in of_shape.values():
         ways = frozenset(

@@ -20,7 +20,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.placement import Cause, Unplaced, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.provisioning_requests import ATOMIC_CLASS, RequestKind
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, by_key
 from reconciler.placement.batches import Batch, terms_of
 from reconciler.placement.constraints.domain_counters import Counter, Domain, TopologyRule
 from reconciler.placement.constraints.pod_rules import AffinityRule, SpreadRule
@@ -154,9 +154,7 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         if not len(left) or not constraint.concerns(batch):
             continue
         able = constraint.most(batch, left) > 0
-        causes: dict[Cause, list[int]] = {}
-        for number in left[~able].tolist():
-            causes.setdefault(constraint.cause(batch, number), []).append(number)
+        causes = by_key((constraint.cause(batch, number), number) for number in left[~able].tolist())
         for cause, numbers in causes.items():
             yield UnplacedReason(cause, len(numbers), constraint.reason(batch, numbers), nearness)
         left = left[able]

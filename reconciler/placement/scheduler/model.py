@@ -18,6 +18,7 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL, Node
 from reconciler.model.pods import HostPort, Pod, PodShape
+from reconciler.model.refs import by_key
 from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import BOUND, Amounts, CounterArrays, Numbers, ResourceColumns
 from reconciler.placement.batches import KnownNeeds, Needs
@@ -302,9 +303,8 @@ class SchedulerModel:
 
 def _in_turn(nodes: Iterable[Node]) -> list[Node]:
     """One of each zone in turn, the oldest first, as in kube-scheduler's node tree."""
-    zones: dict[tuple[str | None, str | None], list[Node]] = {}
-    for node in sorted(nodes, key=lambda node: (node.created or datetime.min.replace(tzinfo=UTC), node.name)):
-        zones.setdefault((node.label(REGION_LABEL), node.label(ZONE_LABEL)), []).append(node)
+    order = sorted(nodes, key=lambda node: (node.created or datetime.min.replace(tzinfo=UTC), node.name))
+    zones = by_key(((node.label(REGION_LABEL), node.label(ZONE_LABEL)), node) for node in order)
     return [node for node in chain.from_iterable(zip_longest(*zones.values())) if node is not None]
 
 

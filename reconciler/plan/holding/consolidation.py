@@ -23,6 +23,7 @@ from reconciler.model.launch_options import offering_labels, type_labels
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool, Offering
 from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
+from reconciler.model.refs import by_key
 from reconciler.model.remembered import Departure, records_of, remembered
 from reconciler.model.requirements import Requirement, allow
 from reconciler.model.rules import PlacementRules
@@ -240,9 +241,7 @@ def with_claims(
 ) -> tuple[Departure, ...]:
     """The departures that begin now with the NodeClaims made for them in this pass."""
     claims = tuple(sorted(item.name for item in created))
-    for_pods: dict[str, list[str]] = {}
-    for item in created:
-        for_pods.setdefault(item.planned.holdings[0].demand.name, []).append(item.name)
+    for_pods = by_key((item.planned.holdings[0].demand.name, item.name) for item in created)
     return tuple(
         item if item.since != now else item.but(claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
         for item in known

@@ -21,7 +21,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
-from reconciler.model.refs import ObjectRef, abridged, counted
+from reconciler.model.refs import ObjectRef, abridged, by_key, counted
 from reconciler.model.remembered import PRUNES_KEY, PruneHour, WaitingDeletions, prune_hour
 from reconciler.model.rules import Caps
 from reconciler.model.schedules import Edge
@@ -131,14 +131,11 @@ def _users_of_templates(
 ) -> Mapping[ObjectRef, list[ObjectRef]]:
     """By PodTemplate, the buffers that refer to it, and the requests that have chunks on nodes."""
     held = {part.demand for item in holding for part in item.chunks}
-    users: dict[ObjectRef, list[ObjectRef]] = {}
     buffers = {item.ref: item.pod_template for item in (*live.buffers, *declared.buffers)}
     pairs = [(ref, name) for ref, name in buffers.items() if name is not None]
     requests = {item.ref: item for item in (*live.provisioning_requests, *declared.provisioning_requests)}
     pairs += [(ref, part.pod_template) for ref, item in requests.items() if ref in held for part in item.pod_sets]
-    for ref, name in sorted(pairs):
-        users.setdefault(ObjectRef("", "PodTemplate", ref.namespace, name), []).append(ref)
-    return users
+    return by_key((ObjectRef("", "PodTemplate", ref.namespace, name), ref) for ref, name in sorted(pairs))
 
 
 class _Turn:
@@ -147,10 +144,7 @@ class _Turn:
     def __init__(self, hour: PruneHour, caps: Caps, holding: Sequence[Bin]) -> None:
         self._hour, self._caps, self._holding = hour, caps, holding
         self._most_nodes = caps.most_nodes(hour.nodes_held)
-        self._by_demand: dict[ObjectRef, list[Bin]] = {}
-        for item in holding:
-            for ref in {part.demand for part in item.chunks}:
-                self._by_demand.setdefault(ref, []).append(item)
+        self._by_demand = by_key((ref, item) for item in holding for ref in {part.demand for part in item.chunks})
         self._going: set[ObjectRef] = set()
 
     def takes(self, ref: ObjectRef) -> bool:

@@ -8,8 +8,8 @@ from datetime import tzinfo
 
 from reconciler.model.changes import Action, ChangeSet, DemandOutcome, NodeClaimCreation, Outcome, PendingOutcome, Plan
 from reconciler.model.demand import Keeper
-from reconciler.model.placement import PlannedNode, UnplacedReason
-from reconciler.model.refs import POD_KIND, counted, listed
+from reconciler.model.placement import PlannedNode
+from reconciler.model.refs import POD_KIND, by_key, counted, listed
 from reconciler.model.timelines import CapacityTimeline, Spending
 from reconciler.report.costs import cost_parts
 from reconciler.report.escaping import terminal_lines
@@ -160,10 +160,7 @@ def _sections(plan: Plan, spending: Spending | None, zone: tzinfo | None) -> lis
 
 def _closed(plan: Plan) -> list[Row]:
     """`headroom budgets` has the others."""
-    closed: dict[tuple[str, str], list[str]] = {}
-    for row in plan.budgets:
-        if row.allowed == 0 and row.total:
-            closed.setdefault((row.node_pool, row.why), []).append(row.reason)
+    closed = by_key(((row.node_pool, row.why), row.reason) for row in plan.budgets if row.allowed == 0 and row.total)
     return [table_row(f"NodePool {pool}", f"for {listed(reasons)}", why) for (pool, why), reasons in closed.items()]
 
 
@@ -179,10 +176,8 @@ def applied_words(change_set: ChangeSet) -> str:
 
 def waiting_lines(change_set: ChangeSet) -> Iterable[str]:
     """What the writes that a later pass makes wait for, each cause once."""
-    objects: dict[str, list[str]] = {}
-    for result in change_set.results:
-        if result.outcome is Outcome.SKIPPED:
-            objects.setdefault(result.message, []).append(str(result.write.ref))
+    skipped = (result for result in change_set.results if result.outcome is Outcome.SKIPPED)
+    objects = by_key((result.message, str(result.write.ref)) for result in skipped)
     return [f"  {message}: {listed(refs, most=MOST_NAMES)}" for message, refs in objects.items()]
 
 
@@ -207,9 +202,8 @@ def _pods_on(planned: PlannedNode) -> int:
 
 def _launches(plan: Plan) -> Iterator[Row]:
     """New nodes for pending pods, by NodePool and place: `4 nodes for 12 pods, $2.2000/h; 2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
-    groups: dict[tuple[str, str], list[PlannedNode]] = {}
-    for item in _for_pods(plan):
-        groups.setdefault((item.planned.node_pool, place_words(item.planned)), []).append(item.planned)
+    launched = (item.planned for item in _for_pods(plan))
+    groups = by_key(((planned.node_pool, place_words(planned)), planned) for planned in launched)
     for (pool, places), nodes in sorted(groups.items()):
         is_known = all(item.price_known for item in nodes)
         total = sum(item.price for item in nodes)
@@ -225,10 +219,8 @@ def _launches(plan: Plan) -> Iterator[Row]:
 
 def _left_over(plan: Plan) -> list[Row]:
     """Pods without a place, grouped by equal reasons, the largest group first."""
-    groups: dict[tuple[UnplacedReason, ...], list[str]] = {}
-    for outcome in plan.demands:
-        if outcome.demand.is_pending_pod and outcome.unplaced:
-            groups.setdefault(outcome.unplaced_reasons, []).append(str(outcome.demand.ref))
+    pods = (outcome for outcome in plan.demands if outcome.demand.is_pending_pod and outcome.unplaced)
+    groups = by_key((outcome.unplaced_reasons, str(outcome.demand.ref)) for outcome in pods)
     return [
         table_row(listed(names, most=MOST_NAMES), counted(len(names), "pod"), "; ".join(map(reason_words, reasons)))
         for reasons, names in sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
@@ -237,10 +229,7 @@ def _left_over(plan: Plan) -> list[Row]:
 
 def leaving_nodes(plan: Plan) -> dict[str, PendingOutcome]:
     """By node that is being deleted, in a plan made with `--include-pending`: where its pods could be placed."""
-    by_node: dict[str, list[DemandOutcome]] = {}
-    for outcome in plan.demands:
-        if outcome.demand.leaves:
-            by_node.setdefault(outcome.demand.leaves, []).append(outcome)
+    by_node = by_key((outcome.demand.leaves, outcome) for outcome in plan.demands if outcome.demand.leaves)
     return {node: PendingOutcome.of(outcomes) for node, outcomes in sorted(by_node.items())}
 
 

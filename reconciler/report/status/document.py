@@ -26,7 +26,7 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.quantity import format_duration
-from reconciler.model.refs import ObjectRef, counted
+from reconciler.model.refs import ObjectRef, by_key, counted
 from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.timelines import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
@@ -101,11 +101,11 @@ def demand_rows(plan: Plan, standing: StandingNodes, links: Links) -> list[dict[
 
 def _places(nodes: Iterable[StandingNode]) -> dict[ObjectRef, list[dict[str, Any]]]:
     """By demand: the nodes that hold its chunks, and how many."""
-    places: dict[ObjectRef, list[dict[str, Any]]] = {}
-    for node in nodes:
-        for ref, chunks in by_demand(node.holdings).items():
-            places.setdefault(ref, []).append({**members(node, "name", "node_pool", "state"), "chunks": chunks})
-    return places
+    return by_key(
+        (ref, {**members(node, "name", "node_pool", "state"), "chunks": chunks})
+        for node in nodes
+        for ref, chunks in by_demand(node.holdings).items()
+    )
 
 
 def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -336,9 +336,7 @@ def write_rows(change_set: ChangeSet | None) -> list[dict[str, Any]]:
 
 def pool_rows(nodes: Sequence[StandingNode], now: datetime) -> list[dict[str, Any]]:
     """A row for each NodePool, "" for nodes of none."""
-    by_pool: dict[str, list[StandingNode]] = {}
-    for node in nodes:
-        by_pool.setdefault(node.node_pool, []).append(node)
+    by_pool = by_key((node.node_pool, node) for node in nodes)
     return [_pool_row(name, members, now) for name, members in sorted(by_pool.items())]
 
 

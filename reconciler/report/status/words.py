@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.model.demand import REQUEST_KIND
-from reconciler.model.refs import counted, listed
+from reconciler.model.refs import by_key, counted, listed
 from reconciler.report.status.document import ATTENTION
 from reconciler.report.words import dollars
 
@@ -95,10 +95,7 @@ def findings_in(document: Row) -> list[tuple[Row, int]]:
     ordered: list[tuple[Row, int]] = [
         (row, 0) for severity in ("error", "warning") for row in document["findings"] if row["severity"] == severity
     ]
-    by_code: dict[str, list[Row]] = {}
-    for row in document["findings"]:
-        if row["severity"] == "info":
-            by_code.setdefault(row["code"], []).append(row)
+    by_code = by_key((row["code"], row) for row in document["findings"] if row["severity"] == "info")
     return [*ordered, *((first, len(others)) for first, *others in by_code.values())]
 
 
