@@ -23,7 +23,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, Labels
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import POD_KIND, ObjectRef, SourcePosition, label_value
+from reconciler.model.refs import POD_KIND, ObjectRef, SourcePosition, by_key, label_value
 from reconciler.model.remembered import Moment, Record
 from reconciler.model.requirements import LabelSelector, parse_selector
 
@@ -269,11 +269,10 @@ def balloon_of(pod: Pod) -> ObjectRef | None:
 
 def waiting_balloons(pods: Iterable[Pod]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
     """Balloon pods that have no node yet, by Deployment."""
-    by_deployment: dict[ObjectRef, list[ObjectRef]] = {}
-    for pod in pods:
-        ref = balloon_of(pod) if pod.node_name is None and not pod.deleting else None
-        if ref is not None:
-            by_deployment.setdefault(ref, []).append(ObjectRef("", POD_KIND, pod.namespace, pod.name))
+    waiting = ((balloon_of(pod), pod) for pod in pods if pod.node_name is None and not pod.deleting)
+    by_deployment = by_key(
+        (ref, ObjectRef("", POD_KIND, pod.namespace, pod.name)) for ref, pod in waiting if ref is not None
+    )
     return {ref: tuple(sorted(names)) for ref, names in by_deployment.items()}
 
 

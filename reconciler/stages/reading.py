@@ -39,7 +39,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.pods import GROUP_OF_WORKLOAD
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import ObjectRef, abridged, by_key
 from reconciler.model.remembered import PassCache
 from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
@@ -124,10 +124,9 @@ class ReadManifests:
 
     def _older(self, documents: Declared) -> Iterator[str]:
         """Which commit's version of a file is in force, and for which objects: a sentence for each file and commit."""
-        older: dict[tuple[str, str], list[ObjectRef]] = {}
         places = {ref: item.position for ref, item in every_object(documents)} if self._taken else {}
-        for ref, revision in sorted(self._taken.items()):
-            older.setdefault((places[ref].file, short_revision(revision)), []).append(ref)
+        taken = sorted(self._taken.items())
+        older = by_key(((places[ref].file, short_revision(revision)), ref) for ref, revision in taken)
         for (file, words), refs in sorted(older.items()):
             verb = "stays" if len(refs) == 1 else "stay"
             yield f"{file}: {abridged(refs, _MOST_NAMED)} {verb} as in {words}, since the file has errors now"

@@ -41,7 +41,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.quantity import CPU, EPHEMERAL_STORAGE, MEMORY, time_of
-from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.refs import ObjectRef, SourcePosition, counted
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject, Manifest
@@ -78,16 +78,12 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
     if demand.desired is None:
         return _condition(ConditionStatus.FALSE, "NotReadyForProvisioning", "the buffer is not ready")
     if demand.desired == 0 and demand.filled:
-        whole = "the 1 chunk" if demand.filled == 1 else f"all {demand.filled:,} chunks"
-        return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"its own pods fill {whole}")
+        return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"its own pods fill {_all(demand.filled)}")
     if demand.ended is not None and demand.ended.type == FULFILLED:
         return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", demand.ended.message)
     if demand.desired == 0:
         message = "the buffer asks for nothing" if demand.ended is None else demand.ended.message
         return _condition(ConditionStatus.FALSE, "BufferEmpty", message)
-    chunks, words = f"{demand.desired:,} chunks", f"all {demand.desired:,} chunks have room"
-    if demand.desired == 1:
-        chunks, words = "1 chunk", "the 1 chunk has room"
     # New nodes count as on their way: they are once the status is written, and another message would be another write.
     unmade = where.new if where.suspended else 0
     missing = [
@@ -102,10 +98,15 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
         if count
     ]
     if missing:
-        message = f"of {chunks}, {', '.join(missing)}"
+        message = f"of {counted(demand.desired, 'chunk')}, {', '.join(missing)}"
         message = "; ".join(filter(None, (message, where.unlaunched, where.cut, where.stopped)))
         return _condition(ConditionStatus.FALSE, _SHORT, message)
+    words = f"{_all(demand.desired)} {'has' if demand.desired == 1 else 'have'} room"
     return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", words)
+
+
+def _all(chunks: int) -> str:
+    return "the 1 chunk" if chunks == 1 else f"all {chunks:,} chunks"
 
 
 def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:

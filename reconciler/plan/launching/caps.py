@@ -300,12 +300,8 @@ def after_pods(capped: Capped, pods_first: Mapping[str, Iterable[Resources]], ap
 
 def refused_cuts(capped: Capped) -> tuple[Cut, ...]:
     """The cut nodes of demands that are then placed again without new nodes."""
-    cuts = []
-    for cut in capped.cuts:
-        refused = capped.refused.intersection(holding.demand for holding in cut.node.holdings)
-        if refused:
-            cuts.append(replace(cut, refused=refused))
-    return tuple(cuts)
+    refused = (capped.refused.intersection(holding.demand for holding in cut.node.holdings) for cut in capped.cuts)
+    return tuple(replace(cut, refused=refs) for cut, refs in zip(capped.cuts, refused, strict=True) if refs)
 
 
 def still_refused(cuts: Sequence[Cut], placement: Placement) -> tuple[Cut, ...]:
