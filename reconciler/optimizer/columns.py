@@ -139,13 +139,8 @@ class Pricing:
         gains = value[np.arange(len(bins)), best] - costs > _GAIN
         self._rest[bins] = np.where(gains, 0, np.minimum(2 * self._rest[bins] + 1, _LONGEST_REST))
         self._wait[bins] = self._rest[bins]
-        found = []
-        for place in np.flatnonzero(gains).tolist():
-            counts = filled[place, best[place]]
-            held = np.flatnonzero(counts)
-            items = tuple(zip(chosen[held].tolist(), counts[held].tolist(), strict=True))
-            found.append(self._bin_types.pattern(int(bins[place]), items))
-        return found
+        places = np.flatnonzero(gains).tolist()
+        return [self._bin_types.filled(int(bins[place]), chosen, filled[place, best[place]]) for place in places]
 
     def _filled(self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts) -> Amounts:
         """Counts by bin type, weights and chosen item type: what is worth most for the part of the node that it takes first."""
@@ -216,12 +211,7 @@ class Knapsacks:
             ratio = max(ratio, min(float(most[number]), -(program.bound + surcharges[number]) / prices[number]))
             counts = np.rint(program.amounts).astype(np.int64)
             if counts @ dual_prices[items] > surcharges[number] + prices[number] * (1 + _LEAST_GAIN):
-                held = np.flatnonzero(counts)
-                found.append(
-                    self._bin_types.pattern(
-                        number, tuple(zip(items[held].tolist(), counts[held].tolist(), strict=True))
-                    )
-                )
+                found.append(self._bin_types.filled(number, items, counts))
         return ratio, found
 
 

@@ -119,6 +119,11 @@ class BinTypes:
     def pattern(self, number: int, items: Items) -> Pattern:
         return Pattern(items, int(self.prices[number]) / 1e9, int(self.pools[number]))
 
+    def filled(self, number: int, items: Amounts, counts: Amounts) -> Pattern:
+        """A node of this type with so many chunks of these item types."""
+        held = np.flatnonzero(counts)
+        return self.pattern(number, tuple(zip(items[held].tolist(), counts[held].tolist(), strict=True)))
+
 
 Purchase: TypeAlias = Mask
 """By row of the catalogs of all NodePools, whether a new node for an item type may be bought as that."""

@@ -199,11 +199,11 @@ class Batch:
     number: int
     needs: Needs
     members: tuple[Member, ...]
-    pods: bool
-    keeps_minimum: bool
     opens_nodes: bool
     rank: Rank
-    whole: int | None
+    pods: bool = False
+    keeps_minimum: bool = False
+    whole: int | None = None
     preferences: tuple[Needs, ...] = ()
     only_ready: bool = False
     count: int = field(init=False, default=0)
@@ -250,7 +250,6 @@ def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *,
                         number=len(batches),
                         needs=needs(group.shape),
                         members=(Member(demand.ref, index, group.count),),
-                        pods=False,
                         keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
                         opens_nodes=demand.opens_nodes,
                         rank=demand.rank,
@@ -284,10 +283,8 @@ def _pending_batches(
             needs=needs(shape),
             members=tuple(members),
             pods=True,
-            keeps_minimum=False,
             opens_nodes=opens,
             rank=ranks[priority],
-            whole=None,
             preferences=tuple(map(needs, firmer_shapes(shape))) if opens else (),
         )
         for number, ((priority, shape, opens), members) in enumerate(order)

@@ -20,7 +20,7 @@ import numpy as np
 
 from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import RANK_OF, Batch
-from reconciler.placement.engine.domains import in_order_of_spread
+from reconciler.placement.engine.domains import orders_of_spread
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
@@ -48,7 +48,7 @@ def place_best(state: State, wanted: Sequence[Batch], *, most_price: int = PLENT
     """Places all batches; returns how many chunks of each found no place, by batch number (those with some).
 
     most_price: of new nodes, in billionths of a USD an hour. No other way that costs more is tried."""
-    batches = in_order_of_spread(state, wanted)
+    batches, by_size = orders_of_spread(state, wanted)
     packer, saved = Packer(state, batches), state.save()
     missing = packer.place_all()
     refused = _refused(batches, missing)
@@ -59,7 +59,7 @@ def place_best(state: State, wanted: Sequence[Batch], *, most_price: int = PLENT
     if in_fixed_order or not (missing or state.planned.count) or (is_large and batches is wanted):
         return missing
     if is_large:
-        return _placed_again(state, batches, in_order_of_spread(state, wanted, by_size=True), missing, saved)
+        return _placed_again(state, batches, by_size, missing, saved)
     known, chosen = score_of(state, batches, missing), batches
     known = replace(known, price=min(known.price, most_price + 1))
     state.start_again(saved)

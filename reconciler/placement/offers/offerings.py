@@ -10,7 +10,7 @@ Karpenter ignores one of two that set the same is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import combinations
@@ -159,7 +159,7 @@ def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool:
     for overlay in by_weight(overlays):
         if not overlay.sets_price:
             continue
-        mask = reached(offerings.table, overlay, labels_of_pool(pool)) & ~settled
+        mask = _reached(offerings.table, overlay, pool) & ~settled
         if mask.any():
             prices[mask] = [_adjusted(price, overlay) for price in prices[mask].tolist()]
             settled |= mask
@@ -175,7 +175,7 @@ def added_capacity(
     for overlay in by_weight(overlays):
         if not overlay.capacity:
             continue
-        mask = reached(offerings.table, overlay, labels_of_pool(pool))
+        mask = _reached(offerings.table, overlay, pool)
         partly = offerings.types_in(buyable & ~mask)
         for index in np.flatnonzero(offerings.types_in(buyable & mask) & ~partly).tolist():
             settled = added.get(index, Resources())
@@ -189,20 +189,26 @@ def by_weight(overlays: Sequence[NodeOverlay]) -> tuple[NodeOverlay, ...]:
     return tuple(sorted(overlays, key=lambda overlay: (overlay.weight, overlay.ref), reverse=True))
 
 
-def labels_of_pool(pool: NodePool) -> Requirements:
-    """The labels of a NodePool that an overlay can select by."""
-    return Requirements.labels([*pool.template.labels, (NODEPOOL_LABEL, pool.name)])
+def ruled_out_by(own: Requirements, keys: Collection[str], wanted: Requirements) -> tuple[str, bool] | None:
+    """The first label for which a NodePool can have nothing, and whether it is one that neither the pool nor the catalog defines.
 
-
-def reached(table: LabelTable, overlay: NodeOverlay, pool_labels: Requirements) -> Mask:
-    """The rows of offerings that the overlay matches in a NodePool. An offering has a row for each operating system, and if one
-    row matches, all do."""
-    wanted = Requirements.of(overlay.requirements)
+    A label that nobody defines is no obstacle if the node may lack it. own: what the pool says of labels. keys: those of the catalog."""
     for key, values in wanted.entries:
-        known = pool_labels.get(key)
-        unknown = known is None and key not in table.keys
-        if (unknown and not values.absent) or (known is not None and known.intersection(values).is_empty):
-            return np.zeros(len(table), dtype=np.bool_)
+        known = own.get(key)
+        if known is not None and known.intersection(values).is_empty:
+            return key, False
+        if known is None and key not in keys and not values.absent:
+            return key, True
+    return None
+
+
+def _reached(table: LabelTable, overlay: NodeOverlay, pool: NodePool) -> Mask:
+    """The rows of offerings that the overlay matches in a NodePool, by labels of its template too. An offering has a row for each operating
+    system, and if one row matches, all do."""
+    own = Requirements.labels([*pool.template.labels, (NODEPOOL_LABEL, pool.name)])
+    wanted = Requirements.of(overlay.requirements)
+    if ruled_out_by(own, table.keys, wanted) is not None:
+        return np.zeros(len(table), dtype=np.bool_)
     return table.matching(wanted.only(table.keys), possibly=True)
 
 

@@ -23,7 +23,7 @@ from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers, ResourceColumns
 from reconciler.placement.batches import Needs, needs_of
 from reconciler.placement.constraints.node_rules import tolerated
-from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
+from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices, ruled_out_by
 from reconciler.placement.requirements import Mask, Requirements, one_of
 
 READY_LABELS = Requirements.labels([(REGISTERED_LABEL, "true"), (INITIALIZED_LABEL, "true")])
@@ -118,18 +118,8 @@ class PoolOffers:
         return self._known[wanted]
 
     def ruled_out_by(self, wanted: Requirements) -> tuple[str, bool] | None:
-        """The first label for which the pool can have nothing, and whether it is one that neither the pool nor the catalog defines.
-
-        A label that nobody defines is no obstacle if the node may lack it.
-        """
-        for key, values in wanted.entries:
-            known = self.template.get(key)
-            if known is not None:
-                if known.intersection(values).is_empty:
-                    return key, False
-            elif key not in self.offerings.table.keys and not values.absent:
-                return key, True
-        return None
+        """See `ruled_out_by` in `offerings.py`."""
+        return ruled_out_by(self.template, self.offerings.table.keys, wanted)
 
     def own_labels(self, wanted: Requirements) -> Requirements:
         """The part of `wanted` that the catalog does not decide, narrowed by the pool: labels to give to the node itself."""
