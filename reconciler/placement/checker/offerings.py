@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import TypeAlias
 
 from reconciler.model.launch_options import RESERVED, LaunchOption, launch_options
@@ -91,12 +92,9 @@ def in_order(overlays: Iterable[NodeOverlay]) -> Sequence[NodeOverlay]:
     return sorted(sorted(overlays, key=lambda one: one.ref.name, reverse=True), key=lambda one: -one.weight)
 
 
-def _matches(item: NodeOverlay, labels: Mapping[str, str]) -> bool:
-    return all(asked.holds(labels.get(stable_label(asked.key))) for asked in item.requirements)
-
-
 def _matching(overlays: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Iterable[NodeOverlay]:
-    return (item for item in overlays if _matches(item, labels))
+    holds = (all(one.holds(labels.get(stable_label(one.key))) for one in item.requirements) for item in overlays)
+    return compress(overlays, holds)
 
 
 def overlaid_price(overlays: Sequence[NodeOverlay], labels: Mapping[str, str], price: float | None) -> float | None:

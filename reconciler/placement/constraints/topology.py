@@ -185,10 +185,8 @@ class Topology:
         self._alike: dict[tuple[object, ...], int] = {}
         self._columns: dict[int, Numbers] = {}
         self.assumptions = self._table.assumptions
-        self.over_labels: list[int] = []
-        """Numbers of the counters of spread constraints on other labels than the hostname."""
         self.seen: Flags = np.zeros((0, 0, 0), dtype=np.bool_)
-        """What these see, shape (counters on labels, 2 + templates, domains): whether an existing bin is in the domain, or a node is
+        """What spread constraints on labels other than the hostname see, shape (counters on labels, 2 + templates, domains): whether an existing bin is in the domain, or a node is
         expected there; and then whether nodes of each template are, or could be."""
         self.expected: set[int] = set()
         """Counters of spread constraints for which nodes are expected that other demands will get."""
@@ -255,12 +253,6 @@ class Topology:
         for where in found:
             self.seen[where] = True
 
-    def expect(self, position: int, columns: Numbers | tuple[()]) -> None:
-        """Lets these domains count as there for a spread constraint, though no node is there yet."""
-        self.expected.add(position)
-        if len(columns):
-            self.seen[self.counters[position].row, 1, columns] = True
-
     def expect_nothing(self) -> None:
         """Forgets the domains that were expected."""
         self.expected.clear()
@@ -271,7 +263,6 @@ class Topology:
         for position, item in enumerate(self.counters):
             inclusion, key = item.counted.inclusion, item.counted.key
             if inclusion is not None and not item.on_hosts:
-                self.over_labels.append(position)
                 columns = self.columns(position)
                 possible = {self.column_of(key, value) for value in self._open_domains(key, inclusion)}
                 certain = np.flatnonzero(np.bincount(columns[columns >= 0])).tolist()

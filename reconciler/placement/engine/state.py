@@ -343,7 +343,8 @@ class State:
         found = [
             (item.row, plane, topology.column_of(item.counted.key, domain))
             for plane, template in fresh
-            for item in map(topology.counters.__getitem__, topology.over_labels)
+            for item in topology.counters
+            if item.counted.inclusion is not None and not item.on_hosts
             for domain in template.domains(item.counted.key, item.counted.inclusion)
         ]
         topology.see(len(fresh), found)
@@ -352,8 +353,10 @@ class State:
     def expect_planned(self, rules: Iterable[TopologyRule]) -> None:
         """Lets the domains of the nodes planned now count for these rules from the start of the next attempt."""
         for rule in rules:
-            on_hosts = rule.key == HOSTNAME_LABEL
-            self.topology.expect(rule.counter, () if on_hosts else self.domains_of(rule))
+            counter = self.topology.counters[rule.counter]
+            self.topology.expected.add(rule.counter)
+            if not counter.on_hosts:
+                self.topology.seen[counter.row, 1, self.domains_of(rule)] = True
 
     def domains_of(self, rule: TopologyRule) -> Numbers:
         """The columns of the domains that a spread constraint looks at: of existing and planned bins, and those expected."""

@@ -58,9 +58,6 @@ class NodeTemplate:
         """The taints of its nodes beside those of its pool."""
         return () if self.own_taint is None else (self.own_taint,)
 
-    def _is_tolerated(self, tolerations: tuple[Toleration, ...] | None) -> bool:
-        return tolerations is None or tolerated((*self.offers.taints, *self.taints), tolerations)
-
     def cells(self, key: str) -> frozenset[str | None]:
         """The values that its nodes may get of a label, as far as they are known; None among them where a node may lack the label."""
         if key not in self._cells and key not in self.offers.offerings.table.keys:
@@ -100,7 +97,8 @@ class NodeTemplate:
         )
 
     def _judge(self, inclusion: Inclusion) -> bool | None:
-        if not self._is_tolerated(inclusion.tolerations):
+        taints, tolerations = (*self.offers.taints, *self.taints), inclusion.tolerations
+        if tolerations is not None and not tolerated(taints, tolerations):
             return False
         met = [True] if inclusion.terms is None else [self._meets(term) for term in inclusion.terms]
         labels = [self.cells(key) for key in inclusion.keys if key != HOSTNAME_LABEL]

@@ -84,7 +84,9 @@ class FreeChanges:
         there = replace(node, zones=(zone,))
         if not all(item.holds(zone) for item in asked) or not self._costs(there, node.instance_types[0], node.price):
             return nodes
-        return self._with(nodes, at, lambda node, marks: (_in(node, zone), marks))
+        return self._with(
+            nodes, at, lambda node, marks: (_narrowed(node, node.instance_types, (zone,), node.capacity_types), marks)
+        )
 
     def _with(self, nodes: Nodes, at: int, change: Callable[[PlannedNode, int], tuple[PlannedNode, int]]) -> Nodes:
         alike = {at}
@@ -164,10 +166,6 @@ def _joined(one: PlannedNode, other: PlannedNode) -> PlannedNode | None:
     if not zones or alike[0] != alike[1]:
         return None
     return replace(one, zones=zones, price=one.price + other.price, holdings=(*one.holdings, *other.holdings))
-
-
-def _in(node: PlannedNode, zone: str) -> PlannedNode:
-    return _narrowed(node, node.instance_types, (zone,), node.capacity_types)
 
 
 def _as(node: PlannedNode, name: str) -> PlannedNode:
