@@ -303,13 +303,10 @@ def _dialects_differ(item: Draft, answers: Mapping[Dialect, Allowance], dialect:
     if shapes:
         parts.append(shapes)
     hint = f"--dialect {other} gives the other reading"
-    code = codes.CHUNK_TOO_SMALL if shapes and _asks_less(item.shapes, dialect) else codes.DIALECTS_DIFFER
+    # A live pod that asks for more than a chunk may not fit where a chunk does.
+    fits = not shapes or item.shapes[Dialect.CLUSTER_AUTOSCALER].requests.fits(item.shapes[dialect].requests)
+    code = codes.DIALECTS_DIFFER if fits else codes.CHUNK_TOO_SMALL
     return [_finding(item.buffer, code, "; ".join(parts), hint)] if parts else []
-
-
-def _asks_less(shapes: Mapping[Dialect, PodShape], dialect: Dialect) -> bool:
-    """Whether a live pod asks for more than a chunk, so that it may not fit where a chunk does."""
-    return not shapes[Dialect.CLUSTER_AUTOSCALER].requests.fits(shapes[dialect].requests)
 
 
 def _findings_of_keeping(buffer: Buffer, kept: Keeping) -> list[Finding]:

@@ -106,7 +106,11 @@ def keeping(situation: Situation) -> Keeping:
 
 
 def _placeholder(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keeping:
-    if autoscaler is None and not _awaits_answer(situation.live, situation.now):
+    if autoscaler is not None:
+        message = f"headroom keeps this buffer as it asks for, but {autoscaler.name} serves it too"
+    elif _awaits_answer(situation.live, situation.now):
+        message = str(condition_of(situation.live, FULFILMENT).get("message", ""))
+    else:
         return Keeping()
     message = str(condition_of(situation.live, FULFILMENT).get("message", ""))
     if autoscaler is not None:

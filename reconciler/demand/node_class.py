@@ -118,14 +118,10 @@ def _notes(target: ObjectRef, pools: tuple[NodePool, ...]) -> tuple[Note, ...]:
     groups = sorted({_group_of(pool) for pool in pools})
     if target.kind == NODE_POOL or not target.group or target.group in groups:
         return ()
-    meant = " or ".join(groups)
-    return (
-        Note(
-            codes.TARGET_IN_ANOTHER_GROUP,
-            f"no NodePool uses a {target.kind} of the API group {target.group}: {target.name} of {meant} is taken",
-            f"write apiVersion: {groups[0]}/v1, or apiGroup: {groups[0]}",
-        ),
-    )
+    found = f"{target.name} of {' or '.join(groups)} is taken"
+    message = f"no NodePool uses a {target.kind} of the API group {target.group}: {found}"
+    hint = f"write apiVersion: {groups[0]}/v1, or apiGroup: {groups[0]}"
+    return (Note(codes.TARGET_IN_ANOTHER_GROUP, message, hint),)
 
 
 def _terms(target: ObjectRef | None, pools: tuple[NodePool, ...]) -> tuple[NodeSelectorTerm, ...]:

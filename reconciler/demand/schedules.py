@@ -197,14 +197,12 @@ def _next_look(schedule: Schedule, lead: timedelta, after: datetime) -> datetime
 
 def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following]]:
     """Every buffer and NodePool that follows a schedule, and what it follows."""
-    for buffer in declared.buffers:
-        following = following_of(buffer.ref, buffer.annotations)
+    found: list[tuple[ObjectRef, Buffer | NodePool]] = [(buffer.ref, buffer) for buffer in declared.buffers]
+    found += [(node_pool_ref(pool.name), pool) for pool in declared.node_pools]
+    for ref, item in found:
+        following = following_of(ref, item.annotations)
         if following is not None:
-            yield buffer, following
-    for pool in declared.node_pools:
-        following = following_of(node_pool_ref(pool.name), pool.annotations)
-        if following is not None:
-            yield pool, following
+            yield item, following
 
 
 def changes_with(buffer: Buffer, live: LiveObject | None) -> Following | None:

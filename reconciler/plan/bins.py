@@ -16,12 +16,7 @@ from types import MappingProxyType
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand, Keeper, autoscaler_of, keeper_of
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import (
-    HELD_TAINT,
-    INITIALIZED_LABEL,
-    Node,
-    NodeClaim,
-)
+from reconciler.model.nodes import HELD_TAINT, INITIALIZED_LABEL
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, chunk_words, read_holdings, words_of_holdings
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import POD_KIND, ObjectRef, by_key
@@ -118,29 +113,26 @@ def all_bins(
         node, claim = machine.node, machine.node_claim
         on_node = () if node is None else held.get((True, node.name), ())
         on_claim = () if claim is None else held.get((False, claim.name), ())
-        holdings = (*on_node, *on_claim)
         in_use = node is not None and node.name in view.nodes_in_use
-        made = _bin(node, claim, holdings, watched, in_use=in_use)
-        if made.chunks and all(holding.demand in served_elsewhere for holding in made.chunks):
-            made = replace(made, is_served_elsewhere=True)
-        bins.append(replace(made, scarce=scarce.get(made.name, 0)))
+        made = Bin(node, claim, in_use=in_use, scarce=scarce.get(machine.name, 0))
+        if on_node or on_claim:  # of few nodes in a large cluster
+            made = _holding(made, (*on_node, *on_claim), watched, served_elsewhere)
+        bins.append(made)
     return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
 
 
-def _bin(
-    node: Node | None,
-    claim: NodeClaim | None,
-    holdings: tuple[Holding, ...],
-    watched: Collection[ObjectRef],
-    *,
-    in_use: bool,
+def _holding(
+    item: Bin, holdings: tuple[Holding, ...], watched: Collection[ObjectRef], served_elsewhere: Collection[ObjectRef]
 ) -> Bin:
-    if not holdings:  # most nodes of a large cluster
-        return Bin(node, claim, in_use=in_use)
-    pods = tuple(holding for holding in holdings if holding.demand.kind == POD_KIND)
-    others = tuple(holding for holding in holdings if holding.demand.kind != POD_KIND)
+    others = [holding for holding in holdings if holding.demand.kind != POD_KIND]
     chunks = tuple(holding for holding in others if holding.demand not in watched)
-    return Bin(node, claim, chunks, pods, in_use, tuple(holding for holding in others if holding.demand in watched))
+    return replace(
+        item,
+        chunks=chunks,
+        pods=tuple(holding for holding in holdings if holding.demand.kind == POD_KIND),
+        watched=tuple(holding for holding in others if holding.demand in watched),
+        is_served_elsewhere=bool(chunks) and all(holding.demand in served_elsewhere for holding in chunks),
+    )
 
 
 LONGEST = 63

@@ -112,12 +112,8 @@ def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
     if abs(skew) <= TOLERATED:
         return ()
     direction = "ahead of" if skew > timedelta(0) else "behind"
-    return (
-        codes.CLOCK_SKEW.finding(
-            f"this machine's clock is {abs(skew)} {direction} the API server's: schedules and their edges are off by as much",
-            hint="keep the time of both machines with NTP",
-        ),
-    )
+    message = f"this machine's clock is {abs(skew)} {direction} the API server's: schedules and their edges are off by as much"
+    return (codes.CLOCK_SKEW.finding(message, hint="keep the time of both machines with NTP"),)
 
 
 def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:

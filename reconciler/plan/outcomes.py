@@ -324,10 +324,9 @@ def _values_of_bin(item: Bin) -> Mapping[str, tuple[str, ...]]:
     """The node's labels, or the values that a NodeClaim on its way fixes or leaves open."""
     if item.node is not None:
         return {key: (value,) for key, value in item.node.labels}
+    claim = item.node_claim
     return (
-        {}
-        if item.node_claim is None
-        else {**listed_values(item.node_claim.requirements), **{key: (value,) for key, value in item.node_claim.labels}}
+        {} if claim is None else {**listed_values(claim.requirements), **{key: (value,) for key, value in claim.labels}}
     )
 
 

@@ -9,7 +9,7 @@ Requests from Git that have ended or lost their document are never applied again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -226,13 +226,9 @@ def bookings(view: ClusterView) -> Bookings:
         for name, record in sorted(booked.items())
         for node, counts in sorted(record.located.items())
     )
-    return Bookings(held, frozenset(node for node, _, _ in held) | _saying(view, booked.keys()), since)
-
-
-def _saying(view: ClusterView, booked: Collection[str]) -> frozenset[str]:
-    """Machines that hold chunks of one of these requests."""
     names = {f"{REQUEST_KIND}/{name}" for name in booked}
-    return frozenset(machine.name for machine in view.machines if not names.isdisjoint(machine.holders))
+    holding = frozenset(machine.name for machine in view.machines if not names.isdisjoint(machine.holders))
+    return Bookings(held, holding.union(node for node, _, _ in held), since)
 
 
 def _rolled_back(
