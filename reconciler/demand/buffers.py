@@ -51,7 +51,7 @@ from reconciler.model.demand import NO_PRIORITY_CLASS, NOT_CREATED_YET, ChunkGro
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
-from reconciler.model.pods import PodShape, PriorityClass
+from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef, by_key
 from reconciler.model.remembered import PassCache, remembered
 from reconciler.model.view import ClusterView

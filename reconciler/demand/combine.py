@@ -121,9 +121,6 @@ def _is_let_go(demand: Demand) -> bool:
     return demand.fulfilment == Fulfilment.PLACEHOLDER and not demand.is_pending_pod
 
 
-_ORDER = attrgetter("order")
-
-
 def demands(
     declared: Declared,
     view: ClusterView,
@@ -159,7 +156,7 @@ def demands(
         cache=cache,
     )
     pods = _of_no_request(pending_demands(view, include_pending=include_pending), asked)
-    ordered = sorted((*asked, *_kept_from(asked, buffers)), key=_ORDER)
+    ordered = sorted((*asked, *_kept_from(asked, buffers)), key=attrgetter("order"))
     return (*pods, *ordered), (*of_requests, *findings)
 
 

@@ -303,17 +303,12 @@ def _not_tolerated(request: ProvisioningRequest, shapes: Sequence[PodShape]) -> 
     taint = own_taint(request)
     if taint is None:
         return None
-    missing = (
-        item.pod_template for item, shape in zip(request.pod_sets, shapes, strict=True) if not may_come(shape, taint)
-    )
-    template = next(missing, None)
-    if template is None:
-        return None
-    message = (
-        f"PodTemplate {template} does not tolerate the taint of nodes that are reserved for this request: "
-        f"add {toleration_to_write(taint)} to it and to the pods"
-    )
-    return Condition(ACCEPTED, ConditionStatus.FALSE, NOT_TOLERATED, message)
+    for item, shape in zip(request.pod_sets, shapes, strict=True):
+        if not may_come(shape, taint):
+            what = "does not tolerate the taint of nodes that are reserved for this request"
+            message = f"PodTemplate {item.pod_template} {what}: add {toleration_to_write(taint)} to it and to the pods"
+            return Condition(ACCEPTED, ConditionStatus.FALSE, NOT_TOLERATED, message)
+    return None
 
 
 _Key = tuple[str, str]

@@ -155,11 +155,9 @@ class _Pass:
     def _hold(self, following: Following, ref: ObjectRef, position: SourcePosition | None, sizes: _Sizes) -> None:
         self.held.add(ref)
         item = self.manifests.get(ref)
-        fate = (
-            "the size stays as it is"
-            if ref in self._objects
-            else f"the {ref.kind} is not made until its schedule is there"
-        )
+        fate = f"the {ref.kind} is not made until its schedule is there"
+        if ref in self._objects:
+            fate = "the size stays as it is"
         for schedule in sizes.unknown:
             if schedule in self._declared.broken:
                 message = f"{schedule} {self._declared.absence_of(schedule).words}: {fate}"

@@ -22,7 +22,7 @@ from reconciler.model.placement import chunk_words
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import counted
 from reconciler.model.view import ClusterView
-from reconciler.plan.bins import Bin
+from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 
 PriceOf = Callable[[Bin], float | None]
@@ -132,18 +132,15 @@ def _deletable(
     empty: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool], now: datetime
 ) -> list[Bin]:
     """Empty placeholders that nobody else would remove, at most as many as the pool's Empty budget allows."""
-    by_pool: dict[str, list[Bin]] = {}
-    for item in empty:
-        pool = node_pools.get(item.node_pool)
-        unused = item.is_placeholder and not item.in_use and not item.watched
-        removable = item.node_claim is not None and unused and not item.is_kept_by_a_person
-        if pool is not None and pool.consolidate_after is None and removable:
-            by_pool.setdefault(pool.name, []).append(item)
+    unused = (item for item in empty if item.is_placeholder and item.node_claim is not None and not item.in_use)
+    removable = [item for item in unused if not (item.watched or item.is_kept_by_a_person)]
     chosen: list[Bin] = []
-    states = pool_states(bins) if by_pool else {}
-    for name, candidates in sorted(by_pool.items()):
-        budget = allowed(node_pools[name], EMPTY, states.get(name, PoolState()), now)
-        chosen += candidates if budget is None else candidates[:budget]
+    states = pool_states(bins) if removable else {}
+    for name, candidates in sorted(by_node_pool(removable).items()):
+        pool = node_pools.get(name)
+        if pool is not None and pool.consolidate_after is None:
+            budget = allowed(pool, EMPTY, states.get(name, PoolState()), now)
+            chosen += candidates if budget is None else candidates[:budget]
     return chosen
 
 

@@ -169,15 +169,10 @@ def _waiting(
         return ()
     one = len(waiting) == 1
     nodes = abridged([f"{item.name}{_since(item)}" for item in waiting], _MOST_SHOWN)
-    goes = (
-        f"; before {'it' if one else 'them'} {'goes' if len(first) == 1 else 'go'} {abridged(sorted(first), _MOST_SHOWN)}"
-        if first
-        else ""
-    )
-    message = (
-        f"{len(waiting):,} held {'node that has drifted waits' if one else 'nodes that have drifted wait'} for the Drifted budget: {nodes}. "
-        f"It allows {budget.allowed or 0:,} now ({budget.why}){goes}"
-    )
+    which = "node that has drifted waits" if one else "nodes that have drifted wait"
+    goes = f"; before {'it' if one else 'them'} {'goes' if len(first) == 1 else 'go'} {abridged(sorted(first), _MOST_SHOWN)}"
+    allows = f"It allows {budget.allowed or 0:,} now ({budget.why}){goes if first else ''}"
+    message = f"{len(waiting):,} held {which} for the Drifted budget: {nodes}. {allows}"
     ref = node_pool_ref(pool.name)
     hint = "headroom replaces them as the budget allows; a larger budget for Drifted makes it quicker"
     return (codes.DRIFT_WAITS.finding(message, pool.position, ref, "spec.disruption.budgets", hint),)

@@ -44,8 +44,7 @@ def rooms_seen(view: ClusterView, before: Mapping[str, SeenRoom], now: datetime)
             room_of[pod.node_name] -= _unforeseen(pod.shape, template, young[pod.node_name])
     for name, machine in young.items():
         asked = machine.node_claim.requests if machine.node_claim is not None else Resources()
-        room = room_of[name]
-        kind = machine.label(INSTANCE_TYPE_LABEL) or ""
+        room, kind = room_of[name], machine.label(INSTANCE_TYPE_LABEL) or ""
         known = rooms[kind].room if kind in rooms else {}
         # A device of which there is none is not ready yet.
         less = {each: most for each, most in room if 0 < most < min(asked.get(each), known.get(each, most + 1))}
