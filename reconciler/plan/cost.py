@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import fsum
 
 from reconciler.model.changes import Cost, NodeClaimChanges, StaticPoolChange
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType
 from reconciler.model.refs import abridged, counted
 from reconciler.model.requirements import listed_values
 from reconciler.plan.bins import Bin
@@ -54,16 +54,11 @@ class Prices:
             offering.price if offering.price_known else None
             for kind in asked.get(INSTANCE_TYPE_LABEL, ())
             for offering in self._offerings.get(kind, ())
-            if _is_asked(offering, asked)
+            if offering.zone in asked.get(ZONE_LABEL, (offering.zone,))
+            and offering.capacity_type in asked.get(CAPACITY_TYPE_LABEL, (offering.capacity_type,))
         ]
         known_prices = [price for price in prices if price is not None]
         return min(known_prices) if known_prices and len(known_prices) == len(prices) else None
-
-
-def _is_asked(offering: Offering, asked: dict[str, tuple[str, ...]]) -> bool:
-    return offering.zone in asked.get(ZONE_LABEL, (offering.zone,)) and offering.capacity_type in asked.get(
-        CAPACITY_TYPE_LABEL, (offering.capacity_type,)
-    )
 
 
 def cost_of(
@@ -106,16 +101,13 @@ def cost_of(
     ):
         notes.append("spot prices are those of the price source; they change")
     if emptied:
-        them = "it" if emptied == 1 else "them"
-        notes.append(
-            f"{counted(emptied, 'node')} released and empty: counted as gone, paid for until Karpenter removes {them}"
-        )
+        paid = f"counted as gone, paid for until Karpenter removes {'it' if emptied == 1 else 'them'}"
+        notes.append(f"{counted(emptied, 'node')} released and empty: {paid}")
     if going:
         notes.append(f"{counted(going, 'node')} already on the way out: counted before, not after")
     if unknown:
-        notes.append(
-            f"{counted(len(unknown), 'node')} without a known price, not counted: {abridged(unknown, _MOST_NAMES)}"
-        )
+        which = abridged(unknown, _MOST_NAMES)
+        notes.append(f"{counted(len(unknown), 'node')} without a known price, not counted: {which}")
     return Cost(fsum(before), fsum(after), assumptions=tuple(dict.fromkeys(note for note in notes if note)))
 
 

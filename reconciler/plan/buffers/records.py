@@ -152,10 +152,9 @@ def _uid(view: ClusterView, ref: ObjectRef) -> str:
 def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:
     chunks: dict[ObjectRef, dict[str, int]] = {}
     for item in bins:
-        for holding in item.chunks:
-            if item.node is not None:
-                counts = chunks.setdefault(holding.demand, {})
-                counts[item.node.name] = counts.get(item.node.name, 0) + holding.count
+        for holding in item.chunks if item.node is not None else ():
+            counts = chunks.setdefault(holding.demand, {})
+            counts[item.name] = counts.get(item.name, 0) + holding.count
     return chunks
 
 

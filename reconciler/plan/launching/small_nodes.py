@@ -65,8 +65,7 @@ def _is_young(machine: Machine, now: datetime) -> bool:
 def _unforeseen(pod: PodShape, template: PodShape | None, machine: Machine) -> Resources:
     """What a daemon pod takes that its node was not planned with. template: its DaemonSet's; None of a static pod."""
     labels = {} if machine.node_claim is None else dict(machine.node_claim.labels)
-    planned = template is not None and template.selects({**labels, **_UP})
-    foreseen = template.requests if template is not None and planned else Resources()
+    foreseen = template.requests if template is not None and template.selects({**labels, **_UP}) else Resources()
     return pod.requests.at_least(foreseen) - foreseen
 
 

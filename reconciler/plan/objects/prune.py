@@ -238,10 +238,7 @@ def let_down(demands: Iterable[Demand], view: ClusterView, declared: Declared) -
         return tuple(demands)
     back = {str(item.ref) for item in declared.manifests} | {str(ref) for ref in declared.broken}
     return tuple(
-        _with_at_most(demand, left[str(demand.ref)])
-        if str(demand.ref) in left and str(demand.ref) not in back
-        else demand
-        for demand in demands
+        demand if str(demand.ref) in back else _with_at_most(demand, left.get(str(demand.ref))) for demand in demands
     )
 
 
@@ -261,11 +258,9 @@ def _takes_nodes_with_it(live: LiveObject) -> bool:
 
 
 def _kept_pool(ref: ObjectRef) -> Finding:
-    return codes.POOL_NOT_PRUNED.finding(
-        "no longer declared, but stays: deleting it would delete its nodes",
-        ref=ref,
-        hint=f'annotate it with {PRUNE_ANNOTATION}: "true" to have it deleted, or delete it by hand',
-    )
+    message = "no longer declared, but stays: deleting it would delete its nodes"
+    hint = f'annotate it with {PRUNE_ANNOTATION}: "true" to have it deleted, or delete it by hand'
+    return codes.POOL_NOT_PRUNED.finding(message, ref=ref, hint=hint)
 
 
 def _asleep(
@@ -300,8 +295,8 @@ def reason_to_keep(live: LiveObject, declared: Declared, applyset_id: str) -> st
     broken = source if source in declared.broken_files else declared.named_in_broken.get(live.ref.name)
     if broken is not None:
         return f"{broken} has errors, so it may be missing there by mistake"
-    if annotations.get(PRUNE_ANNOTATION) == "disabled" or annotations.get(SUSPEND_ANNOTATION) == "true":
-        is_suspended = annotations.get(SUSPEND_ANNOTATION) == "true"
+    is_suspended = annotations.get(SUSPEND_ANNOTATION) == "true"
+    if is_suspended or annotations.get(PRUNE_ANNOTATION) == "disabled":
         return "it is suspended" if is_suspended else f"{PRUNE_ANNOTATION}: disabled"
     if CLAIM_ANNOTATION in annotations:
         return f"the repository of {annotations[CLAIM_ANNOTATION]} declares it too, and takes it over with {ADOPT_ANNOTATION}"
