@@ -121,10 +121,7 @@ def with_shortages(outcomes: Iterable[DemandOutcome], view: ClusterView) -> list
 def _with_shortage(outcome: DemandOutcome, view: ClusterView) -> DemandOutcome:
     if outcome.demand.is_pending_pod or outcome.demand.request is not None:
         return outcome
-    live = view.objects.get(outcome.demand.ref)
-    if live is None:
-        return outcome
-    before = condition_of(live, PROVISIONING)
+    before = condition_of(view.objects.get(outcome.demand.ref), PROVISIONING)
     since = time_of(before.get("lastTransitionTime")) if before.get("reason") == _SHORT else None
     return outcome if since is None else replace(outcome, short_since=since + view.clock_skew)
 

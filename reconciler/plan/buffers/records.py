@@ -22,7 +22,7 @@ from reconciler.model.changes import DemandOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources, time_text
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, by_key
 from reconciler.model.remembered import records_of, remembered
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
@@ -133,9 +133,7 @@ def _first(places: Mapping[str, OneShotPlace], left: int) -> dict[str, OneShotPl
 
 def _unused(view: ClusterView) -> dict[str, Resources]:
     """Free resources of each node beside the pods that run there; chunks do not count."""
-    used: dict[str, list[Resources]] = {}
-    for pod in view.pods:
-        used.setdefault(pod.node_name or "", []).append(pod.shape.requests)
+    used = by_key((pod.node_name or "", pod.shape.requests) for pod in view.pods)
     return {node.name: node.allocatable - Resources.total(used.get(node.name, ())) for node in view.nodes}
 
 

@@ -332,10 +332,7 @@ def _karpenter_may(pool: NodePool, running: Sequence[Pod], view: ClusterView, st
 
 def pods_by_node(view: ClusterView) -> dict[str, tuple[Pod, ...]]:
     """The running pods of each node, without daemons, which every node has."""
-    found: dict[str, list[Pod]] = {}
-    for pod in view.pods:
-        if pod.node_name is not None and not pod.is_daemon:
-            found.setdefault(pod.node_name, []).append(pod)
+    found = by_key((pod.node_name, pod) for pod in view.pods if pod.node_name is not None and not pod.is_daemon)
     return {name: tuple(pods) for name, pods in found.items()}
 
 
