@@ -71,7 +71,7 @@ def host_rules(state: State, task: Task) -> Numbers:
 
 def most_on_empty(rules: Numbers) -> int:
     """The most chunks that rules on the hostname allow on an empty node."""
-    return min((allowed(code, bound, 0) for code, bound in rules[:, [CODE, BOUND]].tolist()), default=PLENTY)
+    return min((allowed(row[CODE], row[BOUND], 0) for row in rules.tolist()), default=PLENTY)
 
 
 def host_caps(state: State, task: Task, bins: Numbers) -> Amounts:
