@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 
 from reconciler.model.changes import NodeClaimCreation
@@ -155,6 +156,16 @@ def creations(planned: Iterable[PlannedNode], taken: Iterable[str]) -> tuple[Nod
         used.add(name)
         made.append(NodeClaimCreation(name, node, f"for {chunk_words(node.holdings)}"))
     return tuple(made)
+
+
+def names_of(node: PlannedNode, count: int) -> list[str]:
+    """The first names of NodeClaims that ask for this."""
+    return _names(node.node_pool, _content(node), count)
+
+
+@lru_cache(maxsize=64)  # hundreds of planned nodes may be alike
+def _names(pool: str, content: str, count: int) -> list[str]:
+    return [_name(pool, content, ordinal) for ordinal in range(count)]
 
 
 def _content(node: PlannedNode) -> str:

@@ -22,6 +22,7 @@ from reconciler.model.placement import Cause, StockOut
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY
 from reconciler.model.rules import ALL_REMOVALS
+from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
 from reconciler.plan.buffers.keeping import (
     keeping_edges,
@@ -58,6 +59,7 @@ from reconciler.plan.launching.caps import (
     cost_notes,
     without_unrendered,
 )
+from reconciler.plan.launching.misfits import without_misfits
 from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
 from reconciler.plan.node_pools.static_pools import static_pool_changes, static_pool_findings
 from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes
@@ -78,6 +80,8 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     bins = all_bins(view, placement.occupied, watched, served_elsewhere(facts.demands), facts.scarce)
     prices = Prices(facts.instance_types)
     capped = capped_nodes(placement.planned, facts.demands, bins, prices, rules.caps)
+    if view.node_claims or facts.launches.misfits:
+        facts, capped = _without_misfits(facts, capped, bins)
     created, capped = _created(facts, replace(capped, cuts=(*capped.cuts, *facts.refused)), unrendered)
     tallies = Tallies(
         bins,
@@ -138,11 +142,27 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     )
 
 
+def _without_misfits(facts: Facts, capped: Capped, bins: Sequence[Bin]) -> tuple[Facts, Capped]:
+    now = facts.cluster_now
+    capped, misfits = without_misfits(
+        capped, facts.launches.misfits, bins, now, leaving=facts.leaving, apart=_apart(facts)
+    )
+    ends = [item.until for item in misfits.values() if now < item.until]
+    edges = [Edge(end + facts.view.clock_skew, "nodes that took none of their chunks are tried again") for end in ends]
+    launches = replace(facts.launches, misfits=misfits)
+    return replace(facts, launches=launches, edges=(*facts.edges, *edges)), capped
+
+
+def _apart(facts: Facts) -> frozenset[ObjectRef]:
+    """Demands whose nodes are made all or none, and pods, whose nodes Karpenter makes."""
+    return frozenset(demand.ref for demand in facts.demands if demand.whole or demand.is_pending_pod)
+
+
 def _created(
     facts: Facts, capped: Capped, unrendered: Mapping[ObjectRef, str]
 ) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
     """Named first: a name must not depend on whether another claim can be rendered."""
-    apart = {demand.ref for demand in facts.demands if demand.whole or demand.is_pending_pod}
+    apart = _apart(facts)
     others = {demand.ref for demand in facts.demands if maker_of(demand)}
     capped = after_pods(facts.launches.probing(capped, facts.cluster_now, apart), facts.pods_first, apart | others)
     created = creations(capped.kept, (claim.name for claim in facts.view.node_claims))

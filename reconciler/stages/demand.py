@@ -43,7 +43,7 @@ from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures, rooms
 from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins
 from reconciler.plan.launching.back_offs import launch_record
-from reconciler.plan.launching.small_nodes import with_seen_rooms
+from reconciler.plan.launching.misfits import with_seen_rooms
 from reconciler.plan.objects.prune import let_down
 from reconciler.plan.requests import Bookings, bookings
 from reconciler.stages.state import PassState, Prepared
@@ -65,7 +65,10 @@ class Prepare:
         now = state.cluster_now
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, self.rules, state.instance_types)
-        instance_types, sentences = with_seen_rooms(state.instance_types, launches.rooms)
+        sentences: tuple[str, ...] = ()
+        if launches.rooms:
+            instance_types, sentences = with_seen_rooms(state.instance_types, launches.rooms)
+            state = replace(state, instance_types=instance_types)
         booked = bookings(view) if REQUESTS_KEY in view.inventory.records else Bookings()
         state = _until(state, (launches.next_end(now), "an offering that ran out may be tried again"))
         state = self._with_nodes(state, booked.kept) if view.machines else state
@@ -87,7 +90,6 @@ class Prepare:
         return replace(
             state,
             prepared=prepared,
-            instance_types=instance_types if sentences else state.instance_types,
             launches=launches,
             notes=(*state.notes, *sentences),
         )

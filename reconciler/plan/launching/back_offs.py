@@ -35,11 +35,11 @@ from reconciler.model.requirements import listed_values
 from reconciler.model.rules import PlacementRules
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.caps import Capped, Cut
-from reconciler.plan.launching.small_nodes import SMALL_NODES_KEY, SeenRoom, rooms_seen
+from reconciler.plan.launching.misfits import MISFITS_KEY, SMALL_NODES_KEY, Misfit, SeenRoom, rooms_seen
 
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
-OF_LAUNCHES = frozenset({LAUNCHES_KEY, BACK_OFFS_KEY, SMALL_NODES_KEY})
+OF_LAUNCHES = frozenset({LAUNCHES_KEY, BACK_OFFS_KEY, SMALL_NODES_KEY, MISFITS_KEY})
 
 
 class Offered(Record, frozen=True, order=True):
@@ -77,12 +77,14 @@ class BackOff(Record, frozen=True):
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
     """Launches on their way and offerings to leave alone, as of one view. vanished: placeholders that failed since the previous view, by
-    name. rooms: what nodes had that came up small, by instance type."""
+    name. rooms: what nodes had that came up small, by instance type. misfits: nodes that took none of their chunks, by their
+    NodeClaims' first name."""
 
     launches: Mapping[str, Launch] = field(default_factory=dict)
     back_offs: tuple[BackOff, ...] = ()
     vanished: Mapping[str, Launch] = field(default_factory=dict)
     rooms: Mapping[str, SeenRoom] = field(default_factory=dict)
+    misfits: Mapping[str, Misfit] = field(default_factory=dict)
 
     def avoided(self, now: datetime, *, since: datetime | None = None) -> frozenset[tuple[str, str, str]]:
         """Offerings (type, zone, capacity type) to leave alone at this time. Karpenter knows nothing of back-offs, so existing NodeClaims
@@ -135,7 +137,7 @@ class LaunchRecord:
             planned = creation.planned
             launches.setdefault(creation.name, Launch(_offered(planned), now, words_of_holdings(planned.holdings)))
         records = records_of(LAUNCHES_KEY, launches) | records_of(BACK_OFFS_KEY, list(self.back_offs))
-        return records | records_of(SMALL_NODES_KEY, self.rooms)
+        return records | records_of(SMALL_NODES_KEY, self.rooms) | records_of(MISFITS_KEY, self.misfits)
 
 
 def without_launches(records: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -181,8 +183,10 @@ def launch_record(
         (item for item in back_offs if now < item.until + rules.back_off_at_most),
         key=lambda item: (item.until, item.offered),
     )
-    rooms = rooms_seen(view, remembered(view.inventory.records, SMALL_NODES_KEY, SeenRoom), now)
-    return LaunchRecord(launches, tuple(kept), failed, rooms)
+    small = remembered(view.inventory.records, SMALL_NODES_KEY, SeenRoom)
+    rooms = rooms_seen(view, small, now) if claims or small else {}
+    misfits = remembered(view.inventory.records, MISFITS_KEY, Misfit)
+    return LaunchRecord(launches, tuple(kept), failed, rooms, misfits)
 
 
 def _still_out_of_stock(

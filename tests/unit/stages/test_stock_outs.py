@@ -222,3 +222,44 @@ def test_what_a_node_could_not_be_planned_with_takes_room_on_every_node_of_its_t
             shop.cluster.apply({**pod, "spec": {"nodeName": node.name, "containers": [container]}})
         shop.keep(1)
     assert (asked_for(shop), shop.short()) == ([("m-2x",), ("m-8x",)], 0)
+
+
+# A node may come up such that its chunks cannot be there at all: the same NodeClaim is not asked for again and again.
+
+
+@pytest.mark.parametrize("change", ["a taint", "a label less"])
+def test_nodes_that_somebody_changes_as_they_come_up_are_made_again_only_after_waits_that_double(change: str) -> None:
+    shop = KeptCluster(instance_types_offered=1)
+    pool = node_pool(consolidate_after="10s")
+    pool["spec"]["template"]["metadata"] = {"labels": {"disk": "ssd"}}
+    asking = workload(replicas=0, cpu="1900m", nodeSelector={"disk": "ssd"})
+    for document in (pool, asking, buffer(replicas=2)):
+        shop.cluster.apply(document)
+
+    def changed(node: Document) -> None:
+        if change == "a taint":
+            node["spec"]["taints"] = [{"key": "agent", "effect": "NoSchedule"}]
+        else:
+            node["metadata"]["labels"].pop("disk", None)
+
+    def pass_with_changes(seconds: int) -> None:
+        for _ in range(seconds):
+            for node in shop.cluster.view().nodes:
+                if node.ready:
+                    shop.change(node_ref(node.name), changed, "policy")
+            shop.keep(1)
+
+    pass_with_changes(300)
+    shop.restart()
+    pass_with_changes(600)
+    assert 4 <= len(asked_for(shop)) <= 9
+    how = "has the taint agent" if change == "a taint" else "lacks the label disk=ssd"
+    (outcome,) = shop.passes[-1].plan.demands
+    told = next(item.message for item in outcome.conditions if item.type == "Provisioning")
+    assert f"takes none of the chunks that it was made for, since it {how}; one more is made at" in told
+
+    shop.keep(3 * 3600, step=20)  # nobody changes nodes any more
+    assert shop.short() == 0
+    shop.cluster.apply(buffer(replicas=4))
+    shop.keep(60)
+    assert shop.short() == 0
