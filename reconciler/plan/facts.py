@@ -22,6 +22,7 @@ from reconciler.model.remembered import Departure
 from reconciler.model.rules import BufferRules, Caps
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.view import ClusterView
+from reconciler.plan.holding.replacement import MissingDevices
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut
 from reconciler.plan.objects.objects import Owner
@@ -73,6 +74,8 @@ class Facts:
     """By name, the NodeClaims that the last pass could not make, with the reason."""
     departures: tuple[Departure, ...] = ()
     """Nodes that chunks leave for cheaper room, and those where that failed lately."""
+    missing_devices: Mapping[str, MissingDevices] = field(default_factory=dict)
+    """By name of a held node whose devices are gone."""
     leaving: frozenset[str] = frozenset()
     """Names of bins that take no more chunks, since what they hold moves elsewhere."""
     findings: tuple[Finding, ...] = ()

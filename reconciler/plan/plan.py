@@ -20,7 +20,7 @@ from reconciler.model.changes import (
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Cause, StockOut
 from reconciler.model.refs import ObjectRef
-from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY
+from reconciler.model.remembered import PRUNES_KEY, REQUESTS_KEY, records_of
 from reconciler.model.rules import ALL_REMOVALS
 from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
@@ -49,6 +49,7 @@ from reconciler.plan.holding.consolidation import (
     with_claims,
 )
 from reconciler.plan.holding.hold import Holds, holds
+from reconciler.plan.holding.replacement import DEVICES_KEY
 from reconciler.plan.launching.back_offs import OF_LAUNCHES, retry_words, stock_outs
 from reconciler.plan.launching.caps import (
     COST_NOTE,
@@ -283,10 +284,11 @@ def _overlay_notes(facts: Facts) -> tuple[str, ...]:
 
 def _records(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's records with this package's entries replaced; those of others stay."""
-    own = {PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY, *OF_LAUNCHES}
+    own = {PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY, DEVICES_KEY, *OF_LAUNCHES}
     others = {key: value for key, value in facts.view.inventory.records.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.records(created, deleted, facts.cluster_now)
     if facts.departures:
         others |= departure_records(with_claims(facts.departures, created, facts.cluster_now))
-    return dict(sorted((others | launches | dict(pruning.records)).items()))
+    devices = records_of(DEVICES_KEY, facts.missing_devices)
+    return dict(sorted((others | launches | devices | dict(pruning.records)).items()))

@@ -41,7 +41,7 @@ from reconciler.placement.nodes.existing import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures, rooms
-from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins
+from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins, with_devices
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.misfits import with_seen_rooms
 from reconciler.plan.objects.prune import let_down
@@ -61,8 +61,12 @@ class Prepare:
     def run(self, state: PassState) -> PassState:
         seen = state.view
         view = self.cache.once("nominated", (seen,), lambda: with_nominated(seen)) if seen.pods else seen
-        state = replace(state, view=view)
         now = state.cluster_now
+        if view.machines:
+            view, missing, until = with_devices(view, now, self.rules.not_ready_grace)
+            state = replace(state, missing_devices=missing)
+            state = _until(state, (until, "the devices of a node have been gone for long enough"))
+        state = replace(state, view=view)
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, self.rules, state.instance_types)
         sentences: tuple[str, ...] = ()

@@ -6,13 +6,14 @@ protected until their replacement is there. Karpenter expires nodes whatever the
 (controllers/nodeclaim/expiration), but does not disrupt a protected one for drift.
 
 Chunks of a node that has just become not ready wait a while before other room is made, and do not count as provisioned. The node's own
-condition says since when it is not ready. Nodes with chunks of suspended buffers stay as they are.
+condition says since when it is not ready. A node whose devices are gone for as short a time has them all the same: its device plugin is
+starting anew. Nodes with chunks of suspended buffers stay as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
@@ -21,7 +22,9 @@ from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool, node_pool_ref
 from reconciler.model.pods import why_not_evicted_now
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.remembered import Moment, Record, remembered
 from reconciler.model.timelines import MONTH, BudgetSpan
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins, by_node_pool
@@ -205,6 +208,40 @@ def _not_ready_since(item: Bin) -> datetime | None:
     if node is None or node.ready or node.ready_changed is None or not item.is_held:
         return None
     return None if item.is_going or item.is_on_its_way or node.unschedulable else node.ready_changed
+
+
+DEVICES_KEY = "missingDevices"
+
+
+class MissingDevices(Record, frozen=True):
+    """Of a held node. since: when a pass first saw it without devices that its NodeClaim has."""
+
+    since: Moment
+
+
+def with_devices(
+    view: ClusterView, now: datetime, grace: timedelta
+) -> tuple[ClusterView, dict[str, MissingDevices], datetime | None]:
+    """The view in which held nodes whose devices are gone for a moment still have them. Gives also what the inventory remembers, by node,
+    and when the first of them has waited long enough.
+
+    The kubelet reports no device from the moment when its plugin stops. The API server does not tell since when.
+    """
+    before = remembered(view.inventory.records, DEVICES_KEY, MissingDevices)
+    missing: dict[str, MissingDevices] = {}
+    whole = {}
+    for machine in view.machines:
+        node, claim = machine.node, machine.node_claim
+        if node is None or claim is None or not machine.is_held or not machine.is_initialized:
+            continue
+        gone = [(name, amount) for name, amount in claim.allocatable if "/" in name and not node.allocatable.get(name)]
+        if gone:
+            missing[node.name] = before.get(node.name, MissingDevices(now))
+            if now < missing[node.name].since + grace:
+                whole[node.name] = replace(node, allocatable=node.allocatable + Resources.of(gone))
+    if whole:
+        view = replace(view, nodes=tuple(whole.get(node.name, node) for node in view.nodes))
+    return view, missing, min((missing[name].since + grace for name in whole), default=None)
 
 
 def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> tuple[frozenset[str], frozenset[str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from reconciler.model.changes import Outcome, Write, WriteResult
+from reconciler.model.quantity import Resources
 from tests.builders import manifest
 from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, node_ref, workload
 from tests.fakes.kept_cluster import KeptCluster, Pass
@@ -167,6 +169,35 @@ def test_no_new_chunk_comes_to_a_node_that_is_waited_for() -> None:
     shop.keep(20, buffer("small", of="small", replicas=6))
     held = {place.node: place.holdings for place in shop.passes[-1].plan.occupied}
     assert [holding.demand.name for holding in held[name]] == ["web"]
+
+
+@pytest.mark.parametrize(("gone", "made"), [(40, 2), (90, 4)])
+def test_chunks_wait_for_devices_whose_plugin_starts_anew(gone: int, made: int) -> None:
+    """The kubelet reports none meanwhile. Within the grace of a minute no other node is made, and the nodes are not released."""
+    gpu = "nvidia.com/gpu"
+    with_gpu = replace(SMALL, capacity=SMALL.capacity + Resources.of([(gpu, 1)]))
+    shop = KeptCluster(instance_types=(with_gpu,))
+    asking = workload(replicas=0, cpu="500m")
+    asking["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {gpu: "1"}}
+    for document in (node_pool(consolidate_after="10s"), asking, buffer(replicas=2)):
+        shop.cluster.apply(document)
+    shop.keep(60)
+    nodes = [node.name for node in shop.cluster.view().nodes]
+    assert shop.short() == 0
+
+    def report(count: str) -> None:
+        def change(node: Document) -> None:
+            node["status"] = {**node["status"], "allocatable": {**node["status"]["allocatable"], gpu: count}}
+
+        for name in {node.name for node in shop.cluster.view().nodes}.intersection(nodes):
+            shop.change(node_ref(name), change, "kubelet")
+
+    for _ in range(gone):
+        report("0")
+        shop.keep(1)
+    report("1")
+    shop.keep(60)
+    assert (len(asked_for(shop)), shop.short()) == (made, 0)
 
 
 # A node may come up with less room than the catalogue says: the type is planned with what its nodes had.
