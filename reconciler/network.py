@@ -1,4 +1,4 @@
-"""The way to an address: whether others can listen there, and which proxy is to be asked, by the rules of curl, git and kubectl."""
+"""The way to an address: whether others can listen there, and which proxy of the environment is to be asked."""
 
 from __future__ import annotations
 
@@ -26,26 +26,19 @@ def is_open_to_listeners(url: str) -> bool:
 
 
 def proxy_of(url: str) -> str:
-    """The proxy that is to be asked for an address; "" for none, as where NO_PROXY names the host. Raises as `usable_proxy`."""
+    """The proxy that is to be asked for an address; "" for none, as where NO_PROXY names the host, and for this machine itself. Raises as `usable_proxy`."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    return "" if proxy_bypass(f"{host}:{parts.port}" if parts.port else host) else environment_proxy(url)
-
-
-def environment_proxy(url: str) -> str:
-    """The environment's proxy for an address, whatever NO_PROXY says; "" for this machine itself. Raises as `usable_proxy`."""
-    parts, proxies = urlsplit(url), getproxies()
-    return (
-        ""
-        if is_this_machine(parts.hostname or "")
-        else usable_proxy(proxies.get(parts.scheme) or proxies.get("all", ""))
-    )
+    if is_this_machine(host) or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
+        return ""
+    proxies = getproxies()
+    return usable_proxy(proxies.get(parts.scheme) or proxies.get("all", ""))
 
 
 def usable_proxy(written: str) -> str:
     """A proxy with its scheme, which is http where none is written. Raises `Invalid` for one that is not of HTTP."""
     proxy = f"http://{written}" if written and "://" not in written else written
-    kind = proxy.partition("://")[0]
+    kind = proxy.partition("://")[0].lower()
     if kind not in {"", "http", "https"}:
         raise Invalid(
             f"proxies of {kind}:// are not supported", hint="name one of http://, or add the host to NO_PROXY"

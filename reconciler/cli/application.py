@@ -59,7 +59,9 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if error.ctx and "unexpected extra argument" in error.message and "path" in error.ctx.params:
+            params = error.ctx.command.params if error.ctx and "unexpected extra argument" in error.message else []
+            takes_folders = any(isinstance(each, click.Argument) for each in params)
+            if "path" in {each.name for each in params} and not takes_folders:
                 raise click.UsageError(f"{error.message}. A folder is named with --path.", error.ctx) from error
             raise
 

@@ -61,7 +61,9 @@ def _fetch(address: str) -> dict[str, Any]:
             return document
     except (OSError, ValueError) as error:
         if getattr(error, "code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
-            raise Transient(f"the daemon at {address} has not made a pass yet", hint="its log says why") from error
+            told = str(error.read(1000)) if hasattr(error, "read") else ""
+            if "has not made a pass" in told:
+                raise Transient(f"the daemon at {address} has not made a pass yet", hint="its log says why") from error
         reason = getattr(error, "reason", error)
         raise Transient(
             f"no daemon answers at {address} ({getattr(reason, 'strerror', None) or reason})",
@@ -72,7 +74,12 @@ def _fetch(address: str) -> dict[str, Any]:
 
 @click.command("snapshot")
 @click.option(
-    "-o", "--output", "target", metavar="PATH", required=True, help="A folder, or a file that ends in .tar.gz."
+    "-o",
+    "--output",
+    "target",
+    metavar="PATH",
+    required=True,
+    help="A folder, in which an earlier snapshot is replaced, or a file that ends in .tar.gz.",
 )
 @options("real_cluster", "catalog", "config")
 def snapshot_command(*, target: str, **values: Any) -> int:

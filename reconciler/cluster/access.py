@@ -18,8 +18,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from reconciler.model.errors import Invalid, Transient
-from reconciler.network import environment_proxy, proxy_headers, usable_proxy
+from reconciler.network import proxy_headers, proxy_of, usable_proxy
 
+_PLUGIN_SECONDS = 3.0
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
 _IMPORTING = Lock()
@@ -169,7 +170,7 @@ def _access(configuration: Any) -> Access:
     from kubernetes.client.rest import RESTClientObject
 
     # The environment's proxy counts where the kubeconfig names none. NO_PROXY is for the package, which knows ranges of addresses too.
-    configuration.proxy = usable_proxy(configuration.proxy) or environment_proxy(configuration.host)
+    configuration.proxy = usable_proxy(configuration.proxy) or proxy_of(configuration.host)
     configuration.proxy_headers = proxy_headers(configuration.proxy)
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = [
@@ -182,10 +183,14 @@ def _access(configuration: Any) -> Access:
     asking = Lock()
 
     def authorization() -> Mapping[str, str]:
-        with (
-            asking
-        ):  # where a token has expired, one thread runs the plugin that has a new one, and the others wait for that
+        # Where a token has expired, one thread runs the plugin that has a new one. The others wait, but no longer than the Lease can.
+        if not asking.acquire(timeout=_PLUGIN_SECONDS):
+            present = configuration.api_key.get("authorization", "").strip()
+            return {"authorization": present} if present else {}
+        try:
             settings = configuration.auth_settings()
+        finally:
+            asking.release()
         # A token that somebody has written by hand may end with a line feed.
         headers = {setting["key"]: setting["value"].strip() for setting in settings.values()}
         if not headers and configuration.username:

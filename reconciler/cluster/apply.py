@@ -212,7 +212,7 @@ def _rehearsed(cluster: Cluster, writes: Sequence[Write], progress: Progress) ->
         if result.outcome is Outcome.FAILED:
             failed[kind if _WEBHOOK in result.message else "all"] += 1
         else:
-            failed.clear()
+            failed["all"] = failed[kind] = 0
         if result.outcome is not Outcome.APPLIED:
             results[index] = result
     return results

@@ -297,14 +297,14 @@ class Connection:
         return response
 
     def _accessed(self, instead_of: Access | None = None) -> Access:
-        if self._closed:
-            raise Transient("the connection is being closed")
         with self._loading:
-            if self._access is None or self._access is instead_of:
+            if not self._closed and (self._access is None or self._access is instead_of):
                 try:
                     self._access = self._load()
                 except Invalid as error:  # it may be in the middle of being replaced
                     raise Transient(error.message, hint=error.hint) from error
+            if self._closed or self._access is None:
+                raise Transient("the connection is being closed")
             return self._access
 
     def _send(self, access: Access, call: _Call) -> Any:

@@ -20,6 +20,7 @@ from reconciler.model.refs import ObjectRef
 
 _NOT_MODIFIED = 304
 _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_NO_STEPS = {"", ".", ".."}
 _PATHS = ("/api", "/apis")
 
 
@@ -75,11 +76,9 @@ class Discovery:
         with self._lock:
             for path in _PATHS:
                 self._refresh(path)
-            before, self._served = (
-                self._served,
-                {key: kind for part in self._parts.values() for key, kind in part.items()},
-            )
-            changed = self._served != before
+            served = {key: kind for part in self._parts.values() for key, kind in part.items()}
+            changed = served != self._served
+            self._served = served
             self.generation += changed
         return changed
 
@@ -131,7 +130,7 @@ class Discovery:
     def object_path(self, ref: ObjectRef, api_version: str | None = None) -> str | None:
         """One object's path, in the given version (`v1`) or else the preferred one; None if its kind is not served."""
         served = self.find(ref.group, ref.kind)
-        if served is None or (api_version is not None and api_version not in served.versions):
+        if served is None or (api_version is not None and api_version not in served.versions) or ref.name in _NO_STEPS:
             return None
         namespace = ref.namespace if served.namespaced else ""
         # A buffer may name any object, and what it writes there must not become more of a path, or a query.

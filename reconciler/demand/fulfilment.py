@@ -112,9 +112,6 @@ def _placeholder(situation: Situation, autoscaler: ServingAutoscaler | None) -> 
         message = str(condition_of(situation.live, FULFILMENT).get("message", ""))
     else:
         return Keeping()
-    message = str(condition_of(situation.live, FULFILMENT).get("message", ""))
-    if autoscaler is not None:
-        message = f"headroom keeps this buffer as it asks for, but {autoscaler.name} serves it too"
     return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, message), autoscaler=autoscaler)
 
 

@@ -134,6 +134,6 @@ node, -1 where Python has not made it yet. size_of: requests × compatibilities,
 where the useful types begin. largest: by pool, the most of each limited resource that a node of it may take."""
 TopologyArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Flags]
 """counts, planned, domain_of, seen. counts: counters on labels × domains. planned: by template, how many planned nodes have it. domain_of:
-counters × templates, where chunks on its nodes count; -1 for nowhere. seen: of spread alone, see `State.seen`."""
+counters × templates, where chunks on its nodes count; -1 for nowhere. seen: of spread alone, see `State.see`."""
 AccountArrays: TypeAlias = tuple[TopologyArrays, Numbers, Numbers, int, LimitArrays, Numbers, Numbers]
 """topology, counted, hosts, base, limits, log, at: where the walk writes what came where. counted: rows of those of this batch."""

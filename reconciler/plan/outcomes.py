@@ -44,7 +44,7 @@ _FIRST = 100
 @dataclass(slots=True)
 class _Tally:
     """on_its_way: those of `existing` whose node is not ready to take pods yet. unlaunched: in words, the first of its NodeClaims
-    that could not be made or launched so far. unplaced_reasons: by reason and words. cut: why
+    that could not be made or launched so far. unseen: likewise, the first that Karpenter has not looked at. unplaced_reasons: by reason and words. cut: why
     a node that chunks were placed on is not made."""
 
     existing: int = 0
@@ -53,6 +53,7 @@ class _Tally:
     new: int = 0
     unplaced: int = 0
     unlaunched: str = ""
+    unseen: str = ""
     cut: str = ""
     unplaced_reasons: dict[tuple[Cause, str], UnplacedReason] = field(default_factory=dict)
 
@@ -112,7 +113,8 @@ class Tallies:
                 tally.on_its_way += holding.count if is_on_its_way else 0
                 tally.not_ready += holding.count if is_not_ready else 0
                 if item.node_claim is not None and is_on_its_way:
-                    tally.unlaunched = tally.unlaunched or _why_unlaunched(item.node_claim, now)
+                    tally.unlaunched = tally.unlaunched or _why_unlaunched(item.node_claim)
+                    tally.unseen = tally.unseen or _unseen_words(item.node_claim, now)
         created = tuple(created)
         for planned in (*(creation.planned for creation in created), *later):
             for holding in planned.holdings:
@@ -217,10 +219,13 @@ class Tallies:
         return counted
 
 
-def _why_unlaunched(claim: NodeClaim, now: datetime | None) -> str:
+def _why_unlaunched(claim: NodeClaim) -> str:
+    failed = f"Karpenter could not launch NodeClaim {claim.name}: its condition Launched says why"
+    return failed if claim.launch_failure else ""
+
+
+def _unseen_words(claim: NodeClaim, now: datetime | None) -> str:
     """Karpenter gives a NodeClaim all of its conditions as soon as it sees it."""
-    if claim.launch_failure:
-        return f"Karpenter could not launch NodeClaim {claim.name}: its condition Launched says why"
     if claim.conditions or claim.created is None or now is None or now < claim.created + _UNSEEN:
         return ""
     return f"Karpenter has not looked at NodeClaim {claim.name} yet: does it run?"
@@ -235,7 +240,7 @@ def _availability(tally: _Tally, retry: str) -> Availability:
         not_ready=tally.not_ready,
         new=tally.new,
         unplaced=tally.unplaced,
-        unlaunched=tally.unlaunched,
+        unlaunched=tally.unlaunched or tally.unseen,
         cut=tally.cut,
         stopped="" if stopped is None else "; ".join(filter(None, (stopped.example, again))),
         why=first_sentence(tally.rows()),

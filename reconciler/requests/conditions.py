@@ -62,8 +62,10 @@ def loss_words(there: Availability) -> str:
     if there.unplaced:
         return f"the room of {there.unplaced:,} of them is gone, and is made good as soon as there is other room: {there.why}"
     lost = there.new + there.coming
-    then = "are not made while headroom is suspended" if there.new and there.suspended else "are on their way"
-    return f"the room of {lost:,} of them was lost, and nodes for it {then}" if lost else ""
+    which = f"{there.new:,} of these" if there.coming else "it"
+    waits = f"nodes for {which} are not made while headroom is suspended"
+    then = waits if there.new and there.suspended else "nodes for it are on their way"
+    return f"the room of {lost:,} of them was lost, and {then}" if lost else ""
 
 
 def not_yet(reason: str, message: str) -> Condition:

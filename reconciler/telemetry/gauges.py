@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import fields
 from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily
@@ -118,12 +117,15 @@ def _stall(last: PassResult) -> str:
     return last.tree.stalled[0] if last.tree is not None and last.tree.stalled else ""
 
 
+_ACTIONS = ("create", "delete", "hold", "release", "untaint")
+
+
 def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
     yield labelled(
         "headroom_plan_nodeclaims",
         "NodeClaims that the last plan acts on",
         ("action",),
-        [((each.name,), len(getattr(plan.node_claims, each.name))) for each in fields(plan.node_claims)],
+        [((action,), len(getattr(plan.node_claims, action))) for action in _ACTIONS],
     )
     actions = Counter(change.action.value for change in plan.objects)
     yield labelled(

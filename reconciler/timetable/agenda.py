@@ -74,13 +74,15 @@ class Agenda:
         self._held_until: datetime | None = None
         self._held_until_poll = False
         self._failures = 0
+        self._retry: datetime | None = None
+        """When writes that failed are tried again by themselves."""
 
     def want(self, trigger: Trigger, now: datetime) -> None:
         """Reports something that a pass should look at."""
         self._wanted.add(trigger)
         if trigger in _LIFTING:
             self._lift()
-            self._failures = 0
+            self._failures, self._retry = 0, None
         if trigger is Trigger.CAME or (trigger is Trigger.TAKEN and not self._has_just_refilled(now)):
             self._burst = (self._burst or (now, now))[0], now
         elif trigger in _QUIETLY:
@@ -96,8 +98,10 @@ class Agenda:
 
     def due(self) -> tuple[datetime, Trigger] | None:
         """When the next pass begins, and why; None while there is nothing to do or a poll must come first."""
-        if self._held_until_poll or not self._wanted:
+        if self._held_until_poll:
             return None
+        if not self._wanted:
+            return None if self._retry is None else (self._retry, Trigger.RETRY)
         times = [] if self._at_once is None else [self._at_once]
         for series, quiet, at_most in (
             (self._changes, self._pacing.quiet, self._pacing.quiet_at_most),
@@ -108,6 +112,8 @@ class Agenda:
         at = min(times)
         if self._held_until is not None:
             at = max(at, self._held_until)
+        if self._retry is not None and self._retry < at:
+            return self._retry, Trigger.RETRY
         return at, next(trigger for trigger in Trigger if trigger in self._wanted)
 
     def begin(self, now: datetime) -> None:
@@ -121,18 +127,22 @@ class Agenda:
     def ended(self, now: datetime, failure: Failure | None, *, only_writes: bool = False) -> None:
         """Reports that the pass has ended. failure: why it, or one of its writes, did not succeed. only_writes: the pass itself did."""
         if failure is None or isinstance(failure, Waiting):
-            self._failures = 0
+            self._failures, self._retry = 0, None
             return
         if self._wanted & _LIFTING:
             return
         if not isinstance(failure, Transient):
-            self._failures = 0
+            self._failures, self._retry = 0, None
             self._held_until_poll = True
+            return
+        if only_writes and self._retry is not None and now < self._retry:
             return
         again = now + doubled(self._pacing.retry_first, self._failures, self._pacing.retry_at_most)
         self._failures += 1
-        self._held_until = None if only_writes else again
-        self.want(Trigger.RETRY, again)
+        self._retry = again if only_writes else None
+        if not only_writes:
+            self._held_until = again
+            self.want(Trigger.RETRY, again)
 
     def set_back(self, by: timedelta, now: datetime) -> None:
         """Reports that the clock was set back: all due times move with it, and a pass begins at once."""
@@ -141,6 +151,7 @@ class Agenda:
         )
         self._at_once = _earlier(self._at_once, by)
         self._held_until = _earlier(self._held_until, by)
+        self._retry = _earlier(self._retry, by)
         self._refilled = _earlier(self._refilled, by)
         self.want(Trigger.CLOCK, now)
 

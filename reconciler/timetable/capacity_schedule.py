@@ -37,6 +37,7 @@ from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
 """Days to search for the beginning or end of a span, each only if the one before was not enough."""
+_ANSWERS = 8
 _INSTANT = timedelta(microseconds=1)
 """The resolution of `datetime`: added to the end, it makes a half-open span include it."""
 
@@ -51,13 +52,13 @@ def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
         if since <= now and (outcome.next_value_time is None or now < outcome.next_value_time):
             return outcome
     outcome = _searched(schedule, now)
-    last[:] = [*last[-1:], (now, outcome)]
+    last[:] = [*last[1 - _ANSWERS :], (now, outcome)]
     return outcome
 
 
 @lru_cache(maxsize=4096)
 def _last_answer(schedule: Schedule) -> list[tuple[datetime, ScheduleOutcome]]:  # noqa: ARG001 - what it is kept by
-    """The last answers about a schedule, at most two, each with the instant from which it holds: with a lead two instants are asked about."""
+    """The last answers about a schedule, each with the instant from which it holds: each lead asks about an instant of its own."""
     return []
 
 

@@ -156,10 +156,10 @@ def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:
             target.write_bytes(_archive(files))
             return
         target.mkdir(parents=True, exist_ok=True)
-        for name in {*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE} - files.keys():
-            (target / name).unlink(missing_ok=True)
         for name, data in sorted(files.items()):
             (target / name).write_bytes(data)
+        for name in {*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE} - files.keys():
+            (target / name).unlink(missing_ok=True)
     except OSError as error:
         raise Invalid(f"{path} cannot be written ({error.strerror})", hint="name another place with -o") from error
 

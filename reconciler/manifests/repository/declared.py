@@ -31,7 +31,7 @@ from reconciler.model.refs import ObjectRef, SourcePosition, abridged
 from reconciler.model.remembered import PassCache
 from reconciler.model.view import ClusterView, LiveObject
 
-_NAME = re.compile(rb"""\bname["']?\s*:\s*["']?([a-z0-9.-]+)""")
+_NAME = re.compile(rb"""\bname["']?\s*:\s*(?:&\S+\s+)?["']?([a-z0-9.-]+)""")
 
 
 class KnownFiles:

@@ -335,9 +335,9 @@ class State:
             return cell if isinstance(cell, str) else None
         return self.planned.of(number - self.base).decided(key)
 
-    @property
-    def seen(self) -> Flags:
-        """What spread constraints see (see `Topology.seen`), nodes of all templates included."""
+    def see(self) -> Flags:
+        """What spread constraints see (see `Topology.seen`), nodes of all templates included. New domains may make the counters' table
+        another array."""
         topology, first = self.topology, self.topology.seen.shape[1]
         fresh = [(first + place, template) for place, template in enumerate(self.templates.list[first - 2 :])]
         found = [
@@ -356,7 +356,8 @@ class State:
             counter = self.topology.counters[rule.counter]
             self.topology.expected.add(rule.counter)
             if not counter.on_hosts:
-                self.topology.seen[counter.row, 1, self.domains_of(rule)] = True
+                columns = self.domains_of(rule)  # first, since it may make `seen` another array
+                self.topology.seen[counter.row, 1, columns] = True
 
     def domains_of(self, rule: TopologyRule) -> Numbers:
         """The columns of the domains that a spread constraint looks at: of existing and planned bins, and those expected."""
@@ -366,7 +367,7 @@ class State:
                 np.flatnonzero(counter.included), self.base + self.planned.hosts(counter.counted.inclusion)
             )
         planes = [0, 1, *(2 + number for number in self.planned.present)]
-        return np.flatnonzero(self.seen[counter.row, planes].any(axis=0))
+        return np.flatnonzero(self.see()[counter.row, planes].any(axis=0))
 
     def least_of(self, rule: TopologyRule) -> int:
         """The global minimum of a spread constraint: the fewest pods that count in any domain it looks at."""

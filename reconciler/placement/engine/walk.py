@@ -185,8 +185,9 @@ class BatchWalk:
                 self._useful,
                 state.running_limits.largest,
             )
-            counts = state.topology.labels.table
-            topology: TopologyArrays = (counts, nodes, state.domain_columns(), state.seen)
+            columns, seen = state.domain_columns(), state.see()
+            # Read last, since new domains may have made the table larger, which is another array then.
+            topology: TopologyArrays = (state.topology.labels.table, nodes, columns, seen)
             before = planned.type[: planned.count].copy()
             hosts, limits = (state.topology.hosts.table, state.base), state.running_limits.now()
             stopped = state.kernel.walk(

@@ -225,7 +225,8 @@ def with_devices(
     """The view in which held nodes whose devices are gone for a moment still have them. Gives also what the inventory remembers, by node,
     and when the first of them has waited long enough.
 
-    The kubelet reports no device from the moment when its plugin stops. The API server does not tell since when.
+    The kubelet reports no device from the moment when its plugin stops. The API server does not tell since when. Where no inventory is
+    written, as while headroom is suspended, the wait does not end.
     """
     before = remembered(view.inventory.records, DEVICES_KEY, MissingDevices)
     missing: dict[str, MissingDevices] = {}

@@ -125,18 +125,20 @@ def without_misfits(
     probed: set[str] = set()
 
     def cut_of(node: PlannedNode) -> Cut | None:
-        names = names_of(node, len(claims) + 1)
         if any(holding.demand in apart for holding in node.holdings):
             return None
+        names = names_of(node, len(claims) + 1)
         known = misfits.get(names[0])
         alike = [claims[name] for name in names if name in claims]
         up = [item for item in alike if _came_up(item, now, None if known is None else known.began)]
         idle = [item for item in up if _is_idle(item) and item.name not in leaving]
-        if idle:
+        # Nodes that were asked for together are one failure, though some come up later.
+        asked_since = [item for item in idle if known is None or _is_younger(item, known.began)]
+        if asked_since:
             failures = known.failures if known is not None else 0
             wait = doubled(_FIRST_WAIT, failures, _LONGEST_WAIT)
-            known = misfits[names[0]] = Misfit(_unlike(idle[0]), failures + 1, now, now + wait)
-        elif up:
+            known = misfits[names[0]] = Misfit(_unlike(asked_since[0]), failures + 1, now, now + wait)
+        elif len(idle) < len(up):
             misfits.pop(names[0], None)
             return None
         if known is None:
@@ -159,6 +161,11 @@ def _came_up(item: Bin, now: datetime, since: datetime | None) -> bool:
     """Whether it was initialized lately, and after this time."""
     initialized = None if item.node_claim is None else item.node_claim.since("Initialized")
     return _is_young(item, now) and initialized is not None and (since is None or initialized > since)
+
+
+def _is_younger(item: Bin, time: datetime) -> bool:
+    created = None if item.node_claim is None else item.node_claim.created
+    return created is not None and created > time
 
 
 def _is_idle(item: Bin) -> bool:

@@ -7,14 +7,17 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reconciler.model.nodes import ZONE_LABEL
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from reconciler.placement.loops.kernel import plain
 from tests.builders import demand, instance_type, node_pool, shape, spread
-from tests.unit.placement.worlds import World
+from tests.unit.placement.worlds import World, placed_with
 
 TYPES = (instance_type("m-4x", cpu="4100m", memory="16Gi", price=0.2),)
 WEB = shape("3", labels={"app": "web"})
@@ -63,3 +66,24 @@ def test_near_limits_leave_it_at_the_first_node(cpu: str, near: bool) -> None:  
     first = [[("of-0", 1), ("of-2", 1)], [("of-1", 1)]]
     fullest = [[("of-0", 1)], [("of-1", 1), ("of-2", 1)]]
     assert held(placed(counts, Resources.parse({"cpu": cpu}))) == (first if near else fullest)
+
+
+MANY = tuple(
+    instance_type(f"m-{number:02}", cpu="4100m", memory="16Gi", price=0.2 + number / 1000) for number in range(12)
+)
+MIXED = (
+    shape("3", labels={"app": "plain"}),
+    SPREAD,
+    replace(SPREAD, requests=shape("1").requests),
+    shape("2", labels={"app": "web"}),
+    replace(shape("3", labels={"app": "other"}), topology_spread=(spread(INSTANCE_TYPE_LABEL, app="other"),)),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(MIXED) - 1), st.integers(1, 7)), min_size=2, max_size=6))
+def test_domains_that_come_with_new_nodes_are_counted_by_the_walk_too(asked: list[tuple[int, int]]) -> None:
+    """More values of a label than the counters' table has columns for: the walk must see the larger table."""
+    demands = [demand(f"of-{place}", count=count, pod_shape=MIXED[which]) for place, (which, count) in enumerate(asked)]
+    world = World(ClusterView(), (node_pool(),), MANY, demands)
+
+    assert world.broken_rules(placed_with(plain(), world)) == ()
