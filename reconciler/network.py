@@ -5,10 +5,13 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
-from urllib.request import OpenerDirector, ProxyHandler, build_opener, getproxies, proxy_bypass
 
 from reconciler.model.errors import Invalid
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
 
 
 def is_this_machine(host: str) -> bool:
@@ -26,7 +29,10 @@ def is_open_to_listeners(url: str) -> bool:
 
 
 def proxy_of(url: str) -> str:
-    """The proxy that is to be asked for an address; "" for none, as where NO_PROXY names the host, and for this machine itself. Raises as `usable_proxy`."""
+    """The proxy that is to be asked for an address; "" for none, as where NO_PROXY names the host, and for this machine itself. Raises as
+    `usable_proxy`."""
+    from urllib.request import getproxies, proxy_bypass
+
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_this_machine(host) or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
@@ -57,4 +63,6 @@ def proxy_headers(proxy: str) -> Mapping[str, str]:
 
 def opener_to(url: str) -> OpenerDirector:
     """Opens an address, by the environment's proxy unless that is not to be asked."""
+    from urllib.request import ProxyHandler, build_opener
+
     return build_opener(ProxyHandler({urlsplit(url).scheme: proxy} if (proxy := proxy_of(url)) else {}))

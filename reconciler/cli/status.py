@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 import click
@@ -52,18 +51,21 @@ def _checked(address: str) -> str:
 
 def _fetch(address: str) -> dict[str, Any]:
     """The document. Raises `Transient`."""
+    from urllib.error import HTTPError
+
     from reconciler.network import opener_to
 
-    url = f"http://{address}/status"
+    url, daemon = f"http://{address}/status", "the daemon"
     try:
         with opener_to(url).open(url, timeout=10) as response:
             document: dict[str, Any] = json.load(response)
             return document
+    except HTTPError as error:
+        told = error.read(1000).decode(errors="replace").strip()
+        told = str(json.loads(told)["message"]) if told.startswith("{") else told
+        said = told.removeprefix(daemon) if told.startswith(daemon) else f" answers: {told}"
+        raise Transient(f"{daemon} at {address}{said}", hint="its log says why") from error
     except (OSError, ValueError) as error:
-        if getattr(error, "code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
-            told = str(error.read(1000)) if hasattr(error, "read") else ""
-            if "has not made a pass" in told:
-                raise Transient(f"the daemon at {address} has not made a pass yet", hint="its log says why") from error
         reason = getattr(error, "reason", error)
         raise Transient(
             f"no daemon answers at {address} ({getattr(reason, 'strerror', None) or reason})",

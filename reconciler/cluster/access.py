@@ -180,21 +180,21 @@ def _access(configuration: Any) -> Access:
     ]
     pool = RESTClientObject(configuration).pool_manager
 
-    asking = Lock()
+    asking, last = Lock(), dict[str, str]()
 
     def authorization() -> Mapping[str, str]:
+        nonlocal last
         # Where a token has expired, one thread runs the plugin that has a new one. The others wait, but no longer than the Lease can.
         if not asking.acquire(timeout=_PLUGIN_SECONDS):
-            present = configuration.api_key.get("authorization", "").strip()
-            return {"authorization": present} if present else {}
+            return last
         try:
-            settings = configuration.auth_settings()
+            # A token that somebody has written by hand may end with a line feed.
+            headers = {setting["key"]: setting["value"].strip() for setting in configuration.auth_settings().values()}
         finally:
             asking.release()
-        # A token that somebody has written by hand may end with a line feed.
-        headers = {setting["key"]: setting["value"].strip() for setting in settings.values()}
         if not headers and configuration.username:
             headers["authorization"] = configuration.get_basic_auth_token()
+        last = headers
         return headers
 
     return Access(configuration.host.rstrip("/"), pool, authorization)

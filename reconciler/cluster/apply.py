@@ -133,6 +133,7 @@ Forget = Callable[[Mapping[str, Any], Iterable[str]], Mapping[str, Any]]
 
 _TURNS = (Apply, Annotate, ApplyStatus, Delete)
 _KIND_TURNS = {"NodePool": -2, "PodTemplate": -1, "NodeClaim": 1}
+"""Others have 0: what buffers and NodeClaims refer to is written before them."""
 MODIFIED = "the object has been modified"
 """Part of the API server's message when a resourceVersion is not the newest (apimachinery's NewConflict)."""
 _HOPELESS = 3

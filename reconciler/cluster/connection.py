@@ -297,6 +297,9 @@ class Connection:
         return response
 
     def _accessed(self, instead_of: Access | None = None) -> Access:
+        access = self._access
+        if access is not None and access is not instead_of and not self._closed:
+            return access
         with self._loading:
             if not self._closed and (self._access is None or self._access is instead_of):
                 try:

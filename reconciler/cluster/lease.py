@@ -212,7 +212,7 @@ class KubernetesLeases:
         if answer.status == NOT_FOUND:
             return LeaseRecord()
         if not answer.ok:
-            raise Transient(f"the Lease cannot be read: {answer.failure().message}")
+            raise Transient(f"the Lease cannot be read: {answer.refusal}")
         return _record(answer.data)
 
     def write(self, record: LeaseRecord) -> LeaseRecord | None:
@@ -231,7 +231,7 @@ class KubernetesLeases:
         if answer.status == CONFLICT:
             return None
         if not answer.ok:
-            raise Transient(f"the Lease cannot be written: {answer.failure().message}")
+            raise Transient(f"the Lease cannot be written: {answer.refusal}")
         return _record(answer.data)
 
 

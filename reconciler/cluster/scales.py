@@ -120,7 +120,10 @@ class Scales:
 
         odd_is_none: None also if the server cannot make a scale of it, as of one without the field for its size.
         """
-        answer = self._connection.request("GET", f"{self._discovery.object_path(ref)}/scale", resource="scale")
+        path = self._discovery.object_path(ref)
+        if path is None:
+            return None
+        answer = self._connection.request("GET", f"{path}/scale", resource="scale")
         if answer.status == NOT_FOUND or (odd_is_none and not answer.ok and answer.status != FORBIDDEN):
             return None
         if not answer.ok:

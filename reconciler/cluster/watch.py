@@ -230,7 +230,7 @@ class ResourceWatch:
         if answer.status == FORBIDDEN:
             return self._was_served
         if not answer.ok:
-            raise Transient(answer.failure().message)
+            raise Transient(answer.refusal)
         return True
 
     def _list(self, path: str) -> str:

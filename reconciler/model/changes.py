@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from operator import add
 from typing import Any
 
 from reconciler.model.conditions import Condition, ConditionStatus
@@ -222,7 +221,11 @@ class PendingOutcome:
         return sum((cls(item.on_existing, item.on_new, item.unplaced) for item in outcomes), cls())
 
     def __add__(self, other: PendingOutcome) -> PendingOutcome:
-        return PendingOutcome(*map(add, astuple(self), astuple(other)))
+        return PendingOutcome(
+            self.placed_on_existing + other.placed_on_existing,
+            self.placed_on_new + other.placed_on_new,
+            self.unplaced + other.unplaced,
+        )
 
     @property
     def pods(self) -> int:

@@ -125,7 +125,7 @@ class Cause(StrEnum):
     PODS_FIRST = "pods come first"
     PORT_TAKEN = "host port taken"
     PROBED = "waits for another launch"
-    """One node shows first whether its instance types are in stock again."""
+    """One node shows first whether its instance types are in stock again, or whether nodes like it take their chunks now."""
     RESOURCE_CLAIMS = "resource claims"
     TEMPLATE_FAILED = "template failed"
     TOPOLOGY = "topology"

@@ -1,4 +1,4 @@
-"""How objects, places in manifests and many names at once are written, and how many things are told by what they share."""
+"""How objects, places in manifests and many names at once are written. And things brought together by a key (`by_key`)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ from reconciler.plan.holding.consolidation import (
 )
 from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.holding.replacement import DEVICES_KEY
-from reconciler.plan.launching.back_offs import OF_LAUNCHES, retry_words, stock_outs
+from reconciler.plan.launching.back_offs import LAUNCH_KEYS, retry_words, stock_outs
 from reconciler.plan.launching.caps import (
     COST_NOTE,
     Capped,
@@ -80,10 +80,12 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     watched = frozenset(demand.ref for demand in facts.demands if not demand.holds_nodes)
     bins = all_bins(view, placement.occupied, watched, served_elsewhere(facts.demands), facts.scarce)
     prices = Prices(facts.instance_types)
-    capped = capped_nodes(placement.planned, facts.demands, bins, prices, rules.caps)
+    waiting = Capped(placement.planned)
     if view.node_claims or facts.launches.misfits:
-        facts, capped = _without_misfits(facts, capped, bins)
-    created, capped = _created(facts, replace(capped, cuts=(*capped.cuts, *facts.refused)), unrendered)
+        facts, waiting = _without_misfits(facts, waiting, bins)
+    capped = capped_nodes(waiting.kept, facts.demands, bins, prices, rules.caps)
+    cuts = (*waiting.cuts, *capped.cuts, *facts.refused)
+    created, capped = _created(facts, replace(capped, cuts=cuts), unrendered)
     tallies = Tallies(
         bins,
         created,
@@ -284,7 +286,7 @@ def _overlay_notes(facts: Facts) -> tuple[str, ...]:
 
 def _records(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's records with this package's entries replaced; those of others stay."""
-    own = {PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY, DEVICES_KEY, *OF_LAUNCHES}
+    own = {PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY, DEVICES_KEY, *LAUNCH_KEYS}
     others = {key: value for key, value in facts.view.inventory.records.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.records(created, deleted, facts.cluster_now)

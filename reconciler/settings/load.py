@@ -330,7 +330,7 @@ _OF_ONE = {
 
 
 def _marks(served: ClusterSettings) -> dict[str, Hashable]:
-    """What it has of `_OF_ONE`."""
+    """What must be the entry's own, by the names in `_OF_ONE`."""
     settings = served.settings
     marks: dict[str, Hashable] = {"name": served.name}
     if not settings.cluster.startswith("embedded"):

@@ -26,6 +26,7 @@ import msgspec
 
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
+from reconciler.model.quantity import doubled
 from reconciler.ports import Clock
 from reconciler.source.child import SILENCE
 from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, allows_removals, stalled, time_of
@@ -38,7 +39,6 @@ from reconciler.source.state import Good, PassRecord, is_rewound, load_good, sav
 
 FIRST = timedelta(milliseconds=750)
 LONGEST = timedelta(minutes=15)
-_DOUBLINGS = 20
 """Enough to reach the longest delay, and a bound on the arithmetic after many failures."""
 
 
@@ -65,7 +65,7 @@ class Backoff:
 def retry_delay(failures: int, seed: object) -> timedelta:
     """750 ms after the first failure, doubled by each further one up to 15 minutes. The delay is then shortened by up to a
     tenth, which depends on the seed, so that many daemons do not return in step."""
-    delay = min(FIRST * (1 << min(failures - 1, _DOUBLINGS)), LONGEST)
+    delay = doubled(FIRST, failures - 1, LONGEST)
     digest = hashlib.sha256(repr((seed, failures)).encode()).digest()
     return delay * (1 - digest[0] / 2560)
 

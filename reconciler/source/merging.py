@@ -122,13 +122,12 @@ def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: 
 
 def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:
     """The same as `sides_of`, for a URL. folder: the clone's; if it is kept, the next call fetches only what is new."""
-    address = parse_address(repository)
-    remote = Remote(address, folder / "repository.git", options)
+    remote = _remote(folder, repository, options)
     heads = [remote.head(revision) for revision in (revisions.base, revisions.head)]
     # All of their history, and only the contents that are read.
     remote.fetch_histories(heads)
     copy = _Copy(
-        address.url,
+        parse_address(repository).url,
         remote.folder,
         remote.lazy(),
         lambda tree, scope: remote.read(tree, scope, TreeLimits()),
@@ -136,9 +135,11 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
     )
     base, head = (each.commit for each in heads)
     copy.verify(base, head)
-    sides = copy.sides(base, head, revisions, scope)
-    remote.tidy()
-    return sides
+    return copy.sides(base, head, revisions, scope)
+
+
+def _remote(folder: Path, repository: str, options: GitOptions) -> Remote:
+    return Remote(parse_address(repository), folder / "repository.git", options)
 
 
 class _EitherSide:
@@ -304,6 +305,7 @@ class PullRequestTrees:
             sides = sides_in(
                 self._folder, self._url, Revisions(pull.base_branch, pull.head_ref), self._scope, self._options
             )
+            _remote(self._folder, self._url, self._options).tidy()
         except Stalled as failure:
             if failure.reason == OPERATION_FAILED:
                 shutil.rmtree(self._folder, ignore_errors=True)

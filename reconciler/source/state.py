@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from reconciler.model.declared import SourceTree
+from reconciler.model.quantity import doubled
 from reconciler.ports import Clock, Source
 from reconciler.source.child import heard_by
 
@@ -110,7 +111,7 @@ class PassRecord:
             left = self._left
             if left.since is None:
                 return
-            wait = min(_FIRST_WAIT * 2 ** min(left.times - 1, 10), _LONGEST_WAIT)
+            wait = doubled(_FIRST_WAIT, left.times - 1, _LONGEST_WAIT)
             if self._clock.now() >= left.since + wait:
                 self._left = _Begun()
 

@@ -93,8 +93,9 @@ def is_steady(basis: Basis) -> bool:
     """Whether the pass's placement holds for the whole span, so that nothing has to be placed again."""
     booked = any(demand.ref.kind == REQUEST_KIND for demand in basis.facts.demands)
     declared = basis.facts.effective
-    followed = any(following_of(node_pool_ref(pool.name), pool.annotations) for pool in declared.node_pools)
-    followed |= any(changes_with(buffer, basis.room.objects.get(buffer.ref)) for buffer in declared.buffers)
+    followed = any(following_of(node_pool_ref(pool.name), pool.annotations) for pool in declared.node_pools) or any(
+        changes_with(buffer, basis.room.objects.get(buffer.ref)) for buffer in declared.buffers
+    )
     return not (booked or followed) and settled(basis.facts.demands, basis.room) is basis.facts.demands
 
 

@@ -41,7 +41,13 @@ from reconciler.placement.nodes.existing import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures, rooms
-from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins, with_devices
+from reconciler.plan.holding.replacement import (
+    briefly_not_ready,
+    leaving_bins,
+    missing_devices,
+    suspended_bins,
+    with_devices,
+)
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.misfits import with_seen_rooms
 from reconciler.plan.objects.prune import let_down
@@ -62,10 +68,6 @@ class Prepare:
         seen = state.view
         view = self.cache.once("nominated", (seen,), lambda: with_nominated(seen)) if seen.pods else seen
         now = state.cluster_now
-        if view.machines:
-            view, missing, until = with_devices(view, now, self.rules.not_ready_grace)
-            state = replace(state, missing_devices=missing)
-            state = _until(state, (until, "the devices of a node have been gone for long enough"))
         state = replace(state, view=view)
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, self.rules, state.instance_types)
@@ -76,6 +78,7 @@ class Prepare:
         booked = bookings(view) if REQUESTS_KEY in view.inventory.records else Bookings()
         state = _until(state, (launches.next_end(now), "an offering that ran out may be tried again"))
         state = self._with_nodes(state, booked.kept) if view.machines else state
+        view = state.view
         options = replace(
             state.prepared.options,
             instance_types=self.rules.instance_types,
@@ -105,12 +108,12 @@ class Prepare:
         leaving = leaving_bins(view, pools, now, kept=only_suspended.union(booked), spared=suspended)
         departing = departures(view, now)
         under_way = [item for item in departing if item.is_under_way(now)]
-        bins = all_bins(view)
+        bins, missing = all_bins(view), missing_devices(view, now)
         # Once Karpenter evicts a node's pods, kube-scheduler binds them in the room that was made for them.
         evicts = any(pod.node_name is None for pod in view.pods) if departing else False
         going = {item.name for item in bins if item.is_going and evicts}
         kept_free = rooms(bins, (item for item in departing if item.node not in going), now)
-        waiting, until = briefly_not_ready(bins, now, self.rules.not_ready_grace, for_ever=only_suspended)
+        waiting, until = briefly_not_ready(bins, missing, now, self.rules.not_ready_grace, for_ever=only_suspended)
         names = leaving.names.union((item.node for item in under_way), kept_free)
         state = _until(
             state,
@@ -120,7 +123,10 @@ class Prepare:
         )
         prepared = Prepared(options=PlacementOptions(leaving=names, keeping=waiting), suspended=suspended)
         findings = (*state.findings, *leaving.findings)
-        return replace(state, prepared=prepared, departures=departing, findings=findings)
+        view = with_devices(view, waiting & missing.keys())
+        return replace(
+            state, view=view, prepared=prepared, departures=departing, findings=findings, missing_devices=missing
+        )
 
 
 def _until(state: PassState, *ends: tuple[datetime | None, str]) -> PassState:

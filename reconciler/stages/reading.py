@@ -118,7 +118,7 @@ class ReadManifests:
             self._taken = {ref: self._taken.get(ref, before) for ref in documents.kept}
             self._documents, self._tree, self._left_out = documents, tree, left_out
         failed = state.failed_on(InputOrigin.REPOSITORY)
-        judged = leaving_out(self._documents, failed.values()) if failed else self._documents
+        judged = leaving_out(self._documents, failed.values())
         notes = (*state.notes, *self._older(self._documents))
         return replace(state, repository=judged, written=judged.manifests, notes=notes)
 

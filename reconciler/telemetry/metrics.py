@@ -130,7 +130,7 @@ class Metrics:
         self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
         for word in WORDS:
             self._passes.labels(word)
-        for kind in BUFFER_KINDS:
+        for kind in sorted(BUFFER_KINDS):
             self._node_claims.labels(kind)
             self._blocked.labels(kind)
             self._time_to_full.labels(kind)

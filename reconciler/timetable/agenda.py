@@ -71,18 +71,18 @@ class Agenda:
         self._burst: _Series | None = None
         self._at_once: datetime | None = None
         self._refilled: datetime | None = None
-        self._held_until: datetime | None = None
         self._held_until_poll = False
         self._failures = 0
         self._retry: datetime | None = None
-        """When writes that failed are tried again by themselves."""
+        """When what failed is tried again by itself."""
+        self._holds = False
+        """Whether nothing starts a pass before that, since it was the pass itself that failed."""
 
     def want(self, trigger: Trigger, now: datetime) -> None:
         """Reports something that a pass should look at."""
         self._wanted.add(trigger)
         if trigger in _LIFTING:
             self._lift()
-            self._failures, self._retry = 0, None
         if trigger is Trigger.CAME or (trigger is Trigger.TAKEN and not self._has_just_refilled(now)):
             self._burst = (self._burst or (now, now))[0], now
         elif trigger in _QUIETLY:
@@ -100,8 +100,6 @@ class Agenda:
         """When the next pass begins, and why; None while there is nothing to do or a poll must come first."""
         if self._held_until_poll:
             return None
-        if not self._wanted:
-            return None if self._retry is None else (self._retry, Trigger.RETRY)
         times = [] if self._at_once is None else [self._at_once]
         for series, quiet, at_most in (
             (self._changes, self._pacing.quiet, self._pacing.quiet_at_most),
@@ -109,12 +107,10 @@ class Agenda:
         ):
             if series is not None:
                 times.append(min(series[1] + quiet, series[0] + at_most))
-        at = min(times)
-        if self._held_until is not None:
-            at = max(at, self._held_until)
-        if self._retry is not None and self._retry < at:
+        at = min(times, default=None)
+        if self._retry is not None and (self._holds or at is None or self._retry < at):
             return self._retry, Trigger.RETRY
-        return at, next(trigger for trigger in Trigger if trigger in self._wanted)
+        return None if at is None else (at, next(trigger for trigger in Trigger if trigger in self._wanted))
 
     def begin(self, now: datetime) -> None:
         """Reports that a pass begins, which sees everything wanted so far."""
@@ -122,27 +118,20 @@ class Agenda:
             self._refilled = now
         self._wanted.clear()
         self._changes = self._burst = self._at_once = None
-        self._lift()
 
     def ended(self, now: datetime, failure: Failure | None, *, only_writes: bool = False) -> None:
         """Reports that the pass has ended. failure: why it, or one of its writes, did not succeed. only_writes: the pass itself did."""
         if failure is None or isinstance(failure, Waiting):
-            self._failures, self._retry = 0, None
+            self._lift()
+        elif self._wanted & _LIFTING:
             return
-        if self._wanted & _LIFTING:
-            return
-        if not isinstance(failure, Transient):
-            self._failures, self._retry = 0, None
+        elif not isinstance(failure, Transient):
+            self._lift()
             self._held_until_poll = True
-            return
-        if only_writes and self._retry is not None and now < self._retry:
-            return
-        again = now + doubled(self._pacing.retry_first, self._failures, self._pacing.retry_at_most)
-        self._failures += 1
-        self._retry = again if only_writes else None
-        if not only_writes:
-            self._held_until = again
-            self.want(Trigger.RETRY, again)
+        elif not only_writes or self._holds or self._retry is None or self._retry <= now:
+            self._failures = self._failures + 1 if self._holds is not only_writes else 1
+            self._holds = not only_writes
+            self._retry = now + doubled(self._pacing.retry_first, self._failures - 1, self._pacing.retry_at_most)
 
     def set_back(self, by: timedelta, now: datetime) -> None:
         """Reports that the clock was set back: all due times move with it, and a pass begins at once."""
@@ -150,7 +139,6 @@ class Agenda:
             None if series is None else (series[0] - by, series[1] - by) for series in (self._changes, self._burst)
         )
         self._at_once = _earlier(self._at_once, by)
-        self._held_until = _earlier(self._held_until, by)
         self._retry = _earlier(self._retry, by)
         self._refilled = _earlier(self._refilled, by)
         self.want(Trigger.CLOCK, now)
@@ -159,8 +147,8 @@ class Agenda:
         return self._refilled is not None and timedelta(0) <= now - self._refilled < self._pacing.quiet
 
     def _lift(self) -> None:
-        self._held_until = None
-        self._held_until_poll = False
+        self._held_until_poll = self._holds = False
+        self._failures, self._retry = 0, None
 
 
 def _earlier(time: datetime | None, by: timedelta) -> datetime | None:

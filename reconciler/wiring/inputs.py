@@ -126,7 +126,7 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
             if answer.ok:
                 definitions[name] = json.loads(answer.data)
             elif answer.status != HTTPStatus.NOT_FOUND:
-                raise Invalid(answer.failure().message)
+                raise Invalid(answer.refusal)
     finally:
         connection.close()
     return definitions

@@ -126,9 +126,6 @@ def test_nothing_stays_behind(repository: GitRepository, tmp_path: Path, monkeyp
     assert subprocess.run(["git", "-C", repository.work, "fsck"], capture_output=True, check=True).returncode == 0
 
 
-# Git trees made to take all time or memory: each is a stall with a reason, and what is outside the path costs nothing.
-
-
 def test_the_copy_that_pull_requests_are_merged_in_stays_small(
     repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +139,9 @@ def test_the_copy_that_pull_requests_are_merged_in_stays_small(
         sides = trees.sides(PullRequest(number, "", "", "theirs", ref, "main"))
         assert sides.head.files["pool.yaml"] == f"{number}".encode()
         assert len(list(tmp_path.glob("state/**/*.pack"))) <= 6
+
+
+# Git trees made to take all time or memory: each is a stall with a reason, and what is outside the path costs nothing.
 
 
 def made(repository: GitRepository, kind: str, entries: list[tuple[str, str, str]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +15,7 @@ from reconciler.cluster.connection import Connection
 from reconciler.forge.connection import ForgeConnection
 from reconciler.model.errors import Failure, Invalid
 from reconciler.network import is_open_to_listeners, opener_to, proxy_of
+from tests.kubeconfigs import write_kubeconfig
 
 SIGNED_IN = "Basic dXNAZXI6c2UvY3JldA=="
 """Of the user us@er with the password se/cret."""
@@ -58,14 +58,7 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def kubeconfig(folder: Path, server: str, **more: str) -> Connection:
-    file = folder / "kubeconfig"
-    config = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-        "clusters": [{"name": "here", "cluster": {"server": server, **more}}],
-        "users": [{"name": "me", "user": {"token": "t"}}],
-    }
-    file.write_text(json.dumps(config))
+    file = write_kubeconfig(folder / "kubeconfig", server, **more)
     return Connection(lambda: kubeconfig_access(path=str(file)))
 
 

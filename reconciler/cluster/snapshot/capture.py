@@ -44,7 +44,10 @@ _METADATA = (
     "ownerReferences",
 )
 _ANNOTATIONS = (
-    *("karpenter.sh/", "headroom.dev/", "autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/"),
+    "karpenter.sh/",
+    "headroom.dev/",
+    "autoscaling.x-k8s.io/",
+    "cluster-autoscaler.kubernetes.io/",
     "applyset.kubernetes.io/",
 )
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")

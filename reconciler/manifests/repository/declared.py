@@ -96,6 +96,8 @@ def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:
 def leaving_out(declared: Declared, findings: Iterable[Finding]) -> Declared:
     """The documents without those that these findings are about. They count as broken: what the cluster has of them stays."""
     found = tuple(findings)
+    if not found:
+        return declared
     refs = {finding.ref for finding in found if finding.ref is not None}
     return replace(declared.without(refs), findings=(*declared.findings, *found), broken=declared.broken | refs)
 
@@ -109,7 +111,7 @@ def without_refused(current: Declared, before: Declared, objects: Mapping[Object
             found += refused_of_live(item, objects[item.ref], item.manifest)
         elif item.ref in known:
             found += refused(item, known[item.ref].manifest, item.manifest)
-    return leaving_out(current, found) if found else current
+    return leaving_out(current, found)
 
 
 _MOST_KINDS = 4

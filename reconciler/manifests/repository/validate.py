@@ -18,7 +18,7 @@ from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.kind import labels_of
 from reconciler.manifests.repository.reading import ReadDocument
 from reconciler.model import codes
-from reconciler.model.buffers import Buffer
+from reconciler.model.buffers import BUFFER_KINDS, Buffer
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
@@ -37,7 +37,7 @@ from reconciler.model.view import LiveObject, Manifest
 _MOST_FOLDERS = 4
 _NEIGHBOURS = 8
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
-_FOLLOWERS = frozenset({"Buffer", "CapacityBuffer", "NodePool"})
+_FOLLOWERS = BUFFER_KINDS | {"NodePool"}
 _ONLY_THERE = "it must be in the cluster already"
 _Shapes = Mapping[ObjectRef, PodShape | None]
 """What the pods of each declared workload and PodTemplate look like."""

@@ -53,7 +53,8 @@ class Shares:
         self._counts: list[list[int]] = []
         self._there: list[list[bool]] = []
         for rule, row in zip(rules, self._rules, strict=True):
-            columns, width = state.domains_of(rule).tolist() if rule.by_minimum else (), len(topology.numbers[rule.key])
+            columns = set(state.domains_of(rule).tolist()) if rule.by_minimum else set()
+            width = len(topology.numbers[rule.key])
             self._counts.append(topology.labels.table[row[COUNTER], :width].tolist())
             self._there.append([column in columns for column in range(width)])
 

@@ -356,8 +356,7 @@ class State:
             counter = self.topology.counters[rule.counter]
             self.topology.expected.add(rule.counter)
             if not counter.on_hosts:
-                columns = self.domains_of(rule)  # first, since it may make `seen` another array
-                self.topology.seen[counter.row, 1, columns] = True
+                self.topology.see(0, [(counter.row, 1, column) for column in self.domains_of(rule).tolist()])
 
     def domains_of(self, rule: TopologyRule) -> Numbers:
         """The columns of the domains that a spread constraint looks at: of existing and planned bins, and those expected."""

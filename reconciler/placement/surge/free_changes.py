@@ -84,9 +84,11 @@ class FreeChanges:
         there = replace(node, zones=(zone,))
         if not all(item.holds(zone) for item in asked) or not self._costs(there, node.instance_types[0], node.price):
             return nodes
-        return self._with(
-            nodes, at, lambda node, marks: (_narrowed(node, node.instance_types, (zone,), node.capacity_types), marks)
-        )
+
+        def moved(planned: PlannedNode, marks: int) -> tuple[PlannedNode, int]:
+            return _narrowed(planned, planned.instance_types, (zone,), planned.capacity_types), marks
+
+        return self._with(nodes, at, moved)
 
     def _with(self, nodes: Nodes, at: int, change: Callable[[PlannedNode, int], tuple[PlannedNode, int]]) -> Nodes:
         alike = {at}

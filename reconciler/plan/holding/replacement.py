@@ -20,6 +20,7 @@ from math import ceil
 from reconciler.model import codes
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool, node_pool_ref
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.quantity import Resources
@@ -191,14 +192,29 @@ def _age(item: Bin) -> tuple[str, str]:
     return ("" if created is None else created.isoformat(), item.name)
 
 
+DEVICES_KEY = "missingDevices"
+
+
+class MissingDevices(Record, frozen=True):
+    """Of a held node. since: when a pass first saw it without devices that its NodeClaim has."""
+
+    since: Moment
+
+
 def briefly_not_ready(
-    bins: Iterable[Bin], now: datetime, grace: timedelta, *, for_ever: frozenset[str] = frozenset()
+    bins: Iterable[Bin],
+    missing: Mapping[str, MissingDevices],
+    now: datetime,
+    grace: timedelta,
+    *,
+    for_ever: frozenset[str] = frozenset(),
 ) -> tuple[frozenset[str], datetime | None]:
     """The names of nodes whose chunks wait, and when the first of them has waited long enough. A node that has never been ready is on its
     way, and does not count here.
 
-    now: by the cluster's clock. for_ever: names of nodes without a limit on the wait."""
-    since = {item.name: at for item in bins if (at := _not_ready_since(item)) is not None}
+    missing: nodes whose devices are gone. now: by the cluster's clock. for_ever: names of nodes without a limit on the wait."""
+    since = {name: item.since for name, item in missing.items()}
+    since |= {item.name: at for item in bins if (at := _not_ready_since(item)) is not None}
     ends = {name: at + grace for name, at in since.items() if name not in for_ever and now < at + grace}
     return frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None)
 
@@ -210,39 +226,31 @@ def _not_ready_since(item: Bin) -> datetime | None:
     return None if item.is_going or item.is_on_its_way or node.unschedulable else node.ready_changed
 
 
-DEVICES_KEY = "missingDevices"
-
-
-class MissingDevices(Record, frozen=True):
-    """Of a held node. since: when a pass first saw it without devices that its NodeClaim has."""
-
-    since: Moment
-
-
-def with_devices(
-    view: ClusterView, now: datetime, grace: timedelta
-) -> tuple[ClusterView, dict[str, MissingDevices], datetime | None]:
-    """The view in which held nodes whose devices are gone for a moment still have them. Gives also what the inventory remembers, by node,
-    and when the first of them has waited long enough.
+def missing_devices(view: ClusterView, now: datetime) -> dict[str, MissingDevices]:
+    """By name of a held node: what the inventory remembers of devices that are gone.
 
     The kubelet reports no device from the moment when its plugin stops. The API server does not tell since when. Where no inventory is
     written, as while headroom is suspended, the wait does not end.
     """
     before = remembered(view.inventory.records, DEVICES_KEY, MissingDevices)
-    missing: dict[str, MissingDevices] = {}
-    whole = {}
-    for machine in view.machines:
-        node, claim = machine.node, machine.node_claim
-        if node is None or claim is None or not machine.is_held or not machine.is_initialized:
-            continue
-        gone = [(name, amount) for name, amount in claim.allocatable if "/" in name and not node.allocatable.get(name)]
-        if gone:
-            missing[node.name] = before.get(node.name, MissingDevices(now))
-            if now < missing[node.name].since + grace:
-                whole[node.name] = replace(node, allocatable=node.allocatable + Resources.of(gone))
-    if whole:
-        view = replace(view, nodes=tuple(whole.get(node.name, node) for node in view.nodes))
-    return view, missing, min((missing[name].since + grace for name in whole), default=None)
+    return {item.name: before.get(item.name, MissingDevices(now)) for item in view.machines if _missing(item)}
+
+
+def with_devices(view: ClusterView, names: Collection[str]) -> ClusterView:
+    """The view in which these nodes still have the devices that are gone."""
+    whole = {
+        item.node.name: replace(item.node, allocatable=item.node.allocatable + Resources.of(_missing(item)))
+        for item in view.machines
+        if item.name in names and item.node is not None
+    }
+    return replace(view, nodes=tuple(whole.get(node.name, node) for node in view.nodes)) if whole else view
+
+
+def _missing(item: Machine) -> list[tuple[str, int]]:
+    node, claim = item.node, item.node_claim
+    if node is None or claim is None or not item.is_held or not item.is_initialized:
+        return []
+    return [(name, amount) for name, amount in claim.allocatable if "/" in name and not node.allocatable.get(name)]
 
 
 def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> tuple[frozenset[str], frozenset[str]]:

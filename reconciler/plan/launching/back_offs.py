@@ -39,7 +39,7 @@ from reconciler.plan.launching.misfits import MISFITS_KEY, SMALL_NODES_KEY, Misf
 
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
-OF_LAUNCHES = frozenset({LAUNCHES_KEY, BACK_OFFS_KEY, SMALL_NODES_KEY, MISFITS_KEY})
+LAUNCH_KEYS = frozenset({LAUNCHES_KEY, BACK_OFFS_KEY, SMALL_NODES_KEY, MISFITS_KEY})
 
 
 class Offered(Record, frozen=True, order=True):

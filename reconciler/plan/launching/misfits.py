@@ -1,9 +1,9 @@
 """Nodes that came up other than planned, so that the chunks they were made for do not fit. The next nodes would be no better, and without a
 record of the first ones they would be made for ever.
 
-Nodes with less room than their NodeClaims ask for, though the catalogue says that their type has it: a kubelet may reserve more than the catalogue knows of. Static pods run on every node, and daemon pods may ask for more than their template (a
-LimitRange, a webhook) or come for a label that the node gets once it is up. The inventory remembers for a day what the node had, and the
-type is planned with that.
+Nodes with less room than their NodeClaims ask for, though the catalogue says that their type has it: a kubelet may reserve more than the
+catalogue knows of. Static pods run on every node, and daemon pods may ask for more than their template (a LimitRange, a webhook) or come
+for a label that the node gets once it is up. The inventory remembers for a day what the node had, and the type is planned with that.
 
 Nodes that take none of their chunks for any other reason: somebody gives each new node a taint, or takes a label away. The same NodeClaim
 is asked for again only after a wait that doubles, and one shows first whether it is better now.
@@ -122,30 +122,22 @@ def without_misfits(
     claims = {item.node_claim.name: item for item in bins if item.node_claim is not None and item.is_placeholder}
     if not misfits and not any(_is_young(item, now) for item in claims.values()):
         return capped, misfits
-    probed: set[str] = set()
+    judged: set[str] = set()
 
     def cut_of(node: PlannedNode) -> Cut | None:
         if any(holding.demand in apart for holding in node.holdings):
             return None
         names = names_of(node, len(claims) + 1)
+        if names[0] not in judged:
+            judged.add(names[0])
+            alike = [claims[name] for name in names if name in claims]
+            found = _judged(misfits.pop(names[0], None), alike, leaving, now)
+            if found is not None:
+                misfits[names[0]] = found
+                if now >= found.until and not any(item.is_on_its_way for item in alike):
+                    return None  # one shows first whether it is better now
         known = misfits.get(names[0])
-        alike = [claims[name] for name in names if name in claims]
-        up = [item for item in alike if _came_up(item, now, None if known is None else known.began)]
-        idle = [item for item in up if _is_idle(item) and item.name not in leaving]
-        # Nodes that were asked for together are one failure, though some come up later.
-        asked_since = [item for item in idle if known is None or _is_younger(item, known.began)]
-        if asked_since:
-            failures = known.failures if known is not None else 0
-            wait = doubled(_FIRST_WAIT, failures, _LONGEST_WAIT)
-            known = misfits[names[0]] = Misfit(_unlike(asked_since[0]), failures + 1, now, now + wait)
-        elif len(idle) < len(up):
-            misfits.pop(names[0], None)
-            return None
         if known is None:
-            return None
-        coming = any(item.is_on_its_way for item in alike)
-        if now >= known.until and not coming and names[0] not in probed:
-            probed.add(names[0])
             return None
         again = (
             f"one more is made at {known.until.astimezone(UTC):%H:%M:%S} UTC"
@@ -155,6 +147,19 @@ def without_misfits(
         return Cut(node, f"{known.why}; {again}", Cause.PROBED, passing=True)
 
     return capped.cutting(cut_of), misfits
+
+
+def _judged(known: Misfit | None, alike: Iterable[Bin], leaving: Collection[str], now: datetime) -> Misfit | None:
+    """What is remembered of these NodeClaims from now on. Nodes that were asked for together are one failure, though some come up later."""
+    up = [item for item in alike if _came_up(item, now, None if known is None else known.began)]
+    idle = [item for item in up if _is_idle(item) and item.name not in leaving]
+    taken = [item.node_claim.created for item in up if item not in idle and item.node_claim and item.node_claim.created]
+    since = max([*taken, *(() if known is None else (known.began,))], default=None)
+    asked_since = [item for item in idle if since is None or _is_younger(item, since)]
+    if asked_since:
+        failures = 0 if known is None else known.failures
+        return Misfit(_unlike(asked_since[0]), failures + 1, now, now + doubled(_FIRST_WAIT, failures, _LONGEST_WAIT))
+    return None if len(idle) < len(up) else known
 
 
 def _came_up(item: Bin, now: datetime, since: datetime | None) -> bool:

@@ -293,8 +293,8 @@ def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple
 
 
 def _alike(findings: Iterable[Finding]) -> dict[object, list[Finding]]:
-    """By code, message and object, or file for want of an object, but by no line, since lines move when a file is edited. What has no
-    object may be in a file several times."""
+    """By code, message and object (or file, without an object), never by line, since lines move when a file is edited. What has no object may
+    be in a file several times."""
     groups: dict[object, dict[SourcePosition | None, Finding]] = {}
     for item in findings:
         place = item.position if item.ref is None else None

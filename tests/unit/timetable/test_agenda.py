@@ -82,6 +82,7 @@ CASES: dict[str, tuple[Sequence[Step], tuple[float, Trigger] | None]] = {
     "and not for passes that something else asked for meanwhile": (IN_PART * 6, (1, RETRY)),
     "which are not delayed": ([*IN_PART, (0.2, TAKEN)], (0.35, TAKEN)),
     "and take the back-off with them once all writes succeed": ([*IN_PART, (0.5, BEGIN), (0.6, "done")], None),
+    "failed writes lengthen no back-off of passes": ([*IN_PART, (1, BEGIN), (1, "some writes failed"), (3, BEGIN), (3, NO_ANSWER)], (4, RETRY)),
     "a request does, too": ([*IN_PART, (0.5, REQUEST)], (0.5, REQUEST)),
     "a newer commit is never held up by one that got no answer": ([*failed(NO_ANSWER, 6), (0, COMMIT)], (2, COMMIT)),
     "nor by a broken one": ([*failed(BROKEN, 6), (0, COMMIT)], (2, COMMIT)),
