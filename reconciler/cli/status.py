@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -62,7 +63,8 @@ def _fetch(address: str) -> dict[str, Any]:
             return document
     except HTTPError as error:
         told = error.read(1000).decode(errors="replace").strip()
-        told = str(json.loads(told)["message"]) if told.startswith("{") else told
+        with suppress(ValueError, LookupError, TypeError):  # what stands between answers as it likes
+            told = str(json.loads(told)["message"])
         said = told.removeprefix(daemon) if told.startswith(daemon) else f" answers: {told}"
         raise Transient(f"{daemon} at {address}{said}", hint="its log says why") from error
     except (OSError, ValueError) as error:

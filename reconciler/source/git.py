@@ -39,7 +39,6 @@ from reconciler.source.state import Good, PassRecord, is_rewound, load_good, sav
 
 FIRST = timedelta(milliseconds=750)
 LONGEST = timedelta(minutes=15)
-"""Enough to reach the longest delay, and a bound on the arithmetic after many failures."""
 
 
 @dataclass(frozen=True, slots=True)

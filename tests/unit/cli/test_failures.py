@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
 from reconciler.cli.application import application
-from reconciler.web.pages import JSON, kept_page
+from reconciler.web.pages import JSON, Response, kept_page
 from reconciler.web.server import PageServer
 from tests.headroom_command import headroom_at
 from tests.manifests import buffer
@@ -122,6 +122,19 @@ def test_a_daemon_that_has_made_no_pass_yet_is_no_daemon_that_does_not_answer(tm
         done = headroom_at(tmp_path, "status", "--address", server.address)
     assert done.returncode == 1
     assert done.stderr.startswith(f"headroom: the daemon at {server.address} has not made a pass yet")
+
+
+@pytest.mark.parametrize(
+    "body", ["upstream is away", '{"error": "upstream is away"}', '{"message": "upstream is away"}']
+)
+def test_what_stands_between_headroom_and_a_daemon_may_answer_as_it_likes(tmp_path: Path, body: str) -> None:
+    page = Response(body.encode(), JSON, 502)
+    with closing(PageServer("127.0.0.1:0", {"/status": lambda: page})) as server:
+        server.start()
+        done = headroom_at(tmp_path, "status", "--address", server.address)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"headroom: the daemon at {server.address} answers: ")
+    assert "upstream is away" in done.stderr
 
 
 KUBECONFIG = """
