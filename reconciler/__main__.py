@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -25,10 +26,18 @@ def collect_rarely() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
+def _write_utf_8() -> None:
+    """In UTF-8 whatever the locale, as kubectl and git write: Latin-1 has no arrow, and a report is for others to read too."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding != "utf-8":
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; never returns. No failure ever shows a traceback unless HEADROOM_DEBUG is set."""
     words = sys.argv[1:] if arguments is None else arguments
     collect_rarely()
+    _write_utf_8()
     try:
         sys.exit(_exit_code_after(words))
     except BrokenPipeError:

@@ -18,6 +18,7 @@ from reconciler.model.quantity import whole_number
 from reconciler.report.escaping import Paint, plain, terminal
 from reconciler.settings.load import CHOICES, load_one, load_served, load_settings
 from reconciler.settings.settings import ClusterSettings, Settings
+from reconciler.telemetry.logs import coloured
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -196,9 +197,7 @@ COMPILING = "compiling the loops of placement, once on a machine"
 
 
 def paint_for_stdout() -> Paint:
-    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
-        return plain
-    return _paint
+    return _paint if coloured(sys.stdout) else plain
 
 
 def width_of_stdout() -> int | None:

@@ -50,6 +50,7 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
         bool: "true or false",
         int: "a whole number",
         float: "a number",
+        str: "text, in quotes if YAML takes it for something else",
     }
     kind = type(default)
     if issubclass(kind, StrEnum):
@@ -58,7 +59,7 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
         result = _parsed(kind, value)
     except (ValueError, TypeError, Invalid) as error:
         raise Misused(
-            f"{where}{written} is {value!r}, expected {expected.get(kind, 'a string')}",
+            f"{where}{written} is {value!r}, expected {expected[kind]}",
             hint=error.hint if isinstance(error, Invalid) else "",
         ) from error
     choices = CHOICES.get(name)
@@ -98,7 +99,9 @@ def _parsed(kind: type[Any], value: object) -> object:
         if isinstance(value, bool):
             raise ValueError(value)
         return kind(str(value))
-    return kind(str(value)) if issubclass(kind, StrEnum) else str(value)
+    if kind is str and not isinstance(value, str):
+        raise ValueError(value)
+    return kind(str(value))
 
 
 def read_settings_file(path: str) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ Messages of other libraries, from warnings up, are logged in the same way. A fai
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import MutableMapping
 from typing import Any, Protocol, TextIO
@@ -43,6 +44,11 @@ def _shown(value: Any, key: str) -> Any:
     return value
 
 
+def coloured(stream: TextIO) -> bool:
+    """Whether what people read there may have colours."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
 def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO | None = None) -> None:
     """form: `console` or `json`; level: debug, info, warning or error, for headroom's own messages.
 
@@ -65,7 +71,7 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
     else:
         last = [_printable]
         renderer = structlog.dev.ConsoleRenderer(
-            colors=output.isatty(), timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
+            colors=coloured(output), timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
         )
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from reconciler.__main__ import main
 from reconciler.cli.application import application
 from reconciler.cli.schema import output_schema
 from tests.builders import manifest
@@ -182,6 +185,17 @@ def test_sentences_wrap_at_the_terminals_width_and_a_long_name_moves_no_column(
     told = narrow[narrow.index("  Findings") :].splitlines()
     assert all(len(line) <= 60 or " " not in line.strip() for line in told)
     assert " ".join(narrow.split()).count("'Europe/Belin' is not a time zone [unknown-time-zone]") == 1
+
+
+def test_output_is_utf_8_whatever_the_locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hours.yaml").write_text(producer(office_hours()))
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    with pytest.raises(SystemExit) as ended:
+        main(["schedule", str(tmp_path)])
+    sys.stdout.flush()
+    assert ended.value.code == 0
+    assert "███" in written.getvalue().decode()
 
 
 def test_the_page_begins_with_the_document_that_is_broken_and_invents_none(tmp_path: Path) -> None:

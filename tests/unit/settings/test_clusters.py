@@ -71,7 +71,7 @@ def test_a_command_about_one_cluster_names_it(file: Path) -> None:
         ("[{name: a, logs: {level: debug}}]", r"\(a\): logs is a setting of the whole process"),
         ("[{name: a, pat: x}]", r"\(a\): there is no setting 'pat', did you mean 'path'"),
         ("[{name: a, cluster: embedded}, {name: a, cluster: in-cluster}]", "a and a have the same name"),
-        ("[{name: a, path: x}, {name: b, path: y}]", "a and b have the same cluster and inventory"),
+        ("[{name: a, path: x}, {name: b, path: z}]", "a and b have the same cluster and inventory"),
         (
             "[{name: a, kubeconfig: a, snapshot: {publish: true}}, {name: b, kubeconfig: b, snapshot: {publish: true}}]",
             "a and b have the same snapshot.branch",
@@ -89,5 +89,5 @@ def test_what_would_not_work_is_refused_with_its_place(file: Path, clusters: str
 
 
 def test_two_sets_of_manifests_may_be_for_one_cluster_with_an_inventory_each(file: Path) -> None:
-    file.write_text("clusters: [{name: a, path: x}, {name: b, path: y, inventory: {name: batch}}]\n")
+    file.write_text("clusters: [{name: a, path: x}, {name: b, path: z, inventory: {name: batch}}]\n")
     assert [each.settings.inventory.name for each in load_served(str(file), environment={})] == ["headroom", "batch"]

@@ -50,6 +50,22 @@ def test_the_console_form_is_one_plain_line_when_it_is_no_terminal(output: io.St
     assert "\x1b" not in line
 
 
+@pytest.mark.parametrize(
+    ("variables", "colours"), [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
+)
+def test_a_terminal_gets_colours_unless_they_are_not_wanted(
+    output: io.StringIO, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, colours: bool
+) -> None:
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(output, "isatty", lambda: True)
+    configure_logs(form="console", stream=output)
+    logger().info("pass over")
+    assert ("\x1b" in output.getvalue()) is colours
+
+
 def test_messages_below_the_level_are_left_out(output: io.StringIO) -> None:
     configure_logs(form="json", level="warning", stream=output)
     logger().info("nothing to see")
