@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from threading import Lock
 
 from reconciler.model.view import ClusterView
-from reconciler.plan.facts import NOT_TOLD
 
 _STEADY = timedelta(seconds=3)
 """Smaller differences mean nothing, since a `Date` header has whole seconds and answers take time."""
@@ -30,25 +30,15 @@ class ServerClock:
     _lock: Lock = field(default_factory=Lock)
     _heard: tuple[datetime, float] | None = None
     _skew: timedelta = timedelta(0)
-    _answers_without: int = 0
-    _dated: tuple[ClusterView, tuple[timedelta, bool], ClusterView] | None = None
+    _dated: ClusterView | None = None
+    _dated_from: ClusterView | None = None
 
     def hear(self, date: str | None) -> None:
-        """Takes the `Date` header of an answer that has just come. An invalid date is ignored."""
-        try:
+        """Takes the `Date` header of an answer that has just come. None, and an invalid date, are ignored."""
+        with suppress(ValueError):
             told = parsedate_to_datetime(date or "").astimezone(UTC)
-        except ValueError:
             with self._lock:
-                self._answers_without += 1
-            return
-        with self._lock:
-            self._heard = (told, self.elapsed())
-
-    @property
-    def is_untold(self) -> bool:
-        """Whether the server answers but never tells the time."""
-        with self._lock:
-            return self._heard is None and self._answers_without > 0
+                self._heard = (told, self.elapsed())
 
     @property
     def skew(self) -> timedelta:
@@ -63,12 +53,10 @@ class ServerClock:
             return self._skew
 
     def dated(self, view: ClusterView) -> ClusterView:
-        """The view with the skew of the clocks, or the finding that the server does not tell the time. It is the same object as long as
-        nothing changes."""
-        skew, is_untold = self.skew, self.is_untold
-        if not skew and not is_untold:
+        """The view with the skew of the clocks. It is the same object as long as nothing changes."""
+        skew = self.skew
+        if not skew:
             return view
-        if self._dated is None or self._dated[0] is not view or self._dated[1] != (skew, is_untold):
-            untold = replace(view, clock_is_known=False, findings=(*view.findings, NOT_TOLD))
-            self._dated = view, (skew, is_untold), untold if is_untold else replace(view, clock_skew=skew)
-        return self._dated[2]
+        if self._dated is None or self._dated_from is not view or self._dated.clock_skew != skew:
+            self._dated_from, self._dated = view, replace(view, clock_skew=skew)
+        return self._dated

@@ -133,7 +133,6 @@ SERVED_TWICE = _warning("served-twice")
 # What a plan does, and cannot do.
 BUFFER_LEAVES_NO_ROOM = _warning("buffer-leaves-no-room")
 CLOCK_SKEW = _warning("clock-skew")
-CLOCK_UNKNOWN = _info("clock-unknown")
 DRIFTED = _warning("drifted")
 DRIFT_WAITS = _info("drift-waits")
 INVENTORY_IS_NEW = _warning("inventory-is-new")

@@ -83,8 +83,8 @@ class ClusterView:
     reduced: objects may lack fields that planning does not need (a snapshot leaves them out), so an absent field says nothing.
     findings: what the user should know about the view's origin (such as files of a snapshot that are not read).
     nominated: pods for which kube-scheduler has chosen a node, once `with_nominated` has put those on it that fit.
-    clock_skew: this machine's time less the cluster's, to correct ages. clock_is_known: False where
-    the API server does not tell the time. queued: Kueue's Workloads. finished_pods: those that used a provisioning request and have ended; `pods` lacks them.
+    clock_skew: this machine's time less the cluster's, to correct ages. queued: Kueue's Workloads. finished_pods: those that used a
+    provisioning request and have ended; `pods` lacks them.
     """
 
     revision: str = ""
@@ -112,7 +112,6 @@ class ClusterView:
     findings: tuple[Finding, ...] = ()
     nominated: tuple[Pod, ...] = ()
     clock_skew: timedelta = timedelta(0)
-    clock_is_known: bool = True
     _nodes_in_use: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
     _machines: tuple[Machine, ...] | None = field(default=None, init=False, repr=False, compare=False)
 

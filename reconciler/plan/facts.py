@@ -98,11 +98,6 @@ class Facts:
 
 
 TOLERATED = timedelta(minutes=1)
-NOT_TOLD = codes.CLOCK_UNKNOWN.finding(
-    "the API server's answers have no Date: ages are judged by this machine's clock, and no node is replaced before it expires",
-    hint="let proxies between the two pass the header on, and keep the time of both machines with NTP",
-)
-"""Said instead of a skew, if none can be known."""
 _MOST_NAMES = 5
 _MOST_PODS = 3
 _MOST_LETTERS = 500

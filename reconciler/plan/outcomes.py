@@ -100,7 +100,7 @@ class Tallies:
         suspended: bool = False,
         now: datetime | None = None,
     ) -> None:
-        """later: nodes of the next waves. refusals: as in `Facts`. now: by the cluster's clock; None where it is not known."""
+        """later: nodes of the next waves. refusals: as in `Facts`. now: by the cluster's clock; without it no NodeClaim is judged by its age."""
         self._retry, self._suspended = retry, suspended
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing((item for item in bins if item.name in leaving), serving)

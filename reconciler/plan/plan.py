@@ -97,7 +97,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         retry=retry_words(facts.launches, now),
         refusals=facts.refusals,
         suspended=facts.suspended,
-        now=now if view.clock_is_known else None,
+        now=now,
     )
     requests = request_plan(facts, rules.requests, bins, tallies, created, prices.of)
     created = made_by_others(requests.created, facts.demands)

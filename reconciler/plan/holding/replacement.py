@@ -64,12 +64,11 @@ def leaving_bins(
 ) -> Leaving:
     """What chunks must leave, and which drifted nodes wait for their turn.
 
-    now: by the cluster's clock. If that is not known, no node is replaced before it expires. By a clock that is ahead, each replacement
-    would be due for replacement at once, without end.
+    now: by the cluster's clock.
     kept: names of nodes whose chunks stay in any case; spared: of nodes whose chunks stay despite drift.
     """
     bins = all_bins(view)
-    names, next_expiry = _expiring([item for item in bins if view.clock_is_known and item.name not in kept], now)
+    names, next_expiry = _expiring([item for item in bins if item.name not in kept], now)
     states = pool_states(bins)
     by_pool = by_node_pool(
         item for item in bins if item.name not in kept and item.name not in spared and _has_drifted(item)

@@ -121,9 +121,3 @@ def test_one_that_is_still_on_its_way_is_never_left() -> None:
     coming = replace(view, nodes=(), node_claims=tuple(replace(item, node_name=None) for item in view.node_claims))
     assert leaving_names(view, [node_pool()], NOW) == {"node-1"}
     assert leaving_names(coming, [node_pool()], NOW) == frozenset()
-
-
-def test_where_the_clock_is_not_known_no_node_is_replaced_before_it_expires() -> None:
-    view = with_node("node-1", HELD, created=NOW - DAY, expire_after=DAY)
-    assert leaving_names(view, [node_pool()], NOW) == {"node-1"}
-    assert leaving_names(replace(view, clock_is_known=False), [node_pool()], NOW) == frozenset()
