@@ -243,7 +243,9 @@ def once(
     left = min(record.left, asked)
     said = f"{left:,} left of the {asked:,} asked for"
     message = f"one-shot: filled at {record.filled}, {said}, not filled again{until}"
-    groups = tuple(ChunkGroup(on_nodes(group.shape, record.nodes), left) for group in demand.groups) if left else ()
+    groups = (
+        tuple(ChunkGroup(on_nodes(group.shape, tuple(record.places)), left) for group in demand.groups) if left else ()
+    )
     return replace(_said(demand, message), desired=left, left_of=asked, groups=groups, opens_nodes=False)
 
 

@@ -299,13 +299,10 @@ class OneShotPlace(Record, frozen=True):
 class OneShot(Record, frozen=True):
     """since: when it became ready, for its deadline; "" where it has none. filled: when all its chunks had room, "" until then. Both RFC 3339.
 
-    left: how many chunks have room that nobody has used. used: how many pods have used. lost: how many went with their nodes.
-    nodes: the names of the nodes with chunks that are left. places: the same chunks by node; earlier versions did not write them.
+    places: by node, the chunks that have room which nobody has used. used: how many pods have used. lost: how many went with their nodes.
     ended: type, reason and message of the condition that ended it.
     """
 
-    left: int = 0
-    nodes: tuple[str, ...] = ()
     filled: str = ""
     places: Mapping[str, OneShotPlace] = {}
     used: int = 0
@@ -313,11 +310,14 @@ class OneShot(Record, frozen=True):
     since: str = ""
     ended: tuple[str, str, str] | None = None
 
+    @property
+    def left(self) -> int:
+        """How many chunks are left."""
+        return sum(place.chunks for place in self.places.values())
+
     def on(self, places: Mapping[str, OneShotPlace]) -> OneShot:
         """The record with these places left."""
-        kept = {node: place for node, place in sorted(places.items()) if place.chunks}
-        left = sum(place.chunks for place in kept.values())
-        return self.but(left=left, nodes=tuple(kept), places=kept)
+        return self.but(places={node: place for node, place in sorted(places.items()) if place.chunks})
 
     def gives_up(self, deadline: timedelta) -> datetime | None:
         """When its deadline has passed; None before it has become ready. A deadline that came later counts from when it was full."""

@@ -93,8 +93,7 @@ def record_of(
     record = records.get(record_name(request.ref.namespace, request.ref.name))
     digest = spec_digest(request)
     if record is not None and _is_about(record, request, digest):
-        # An earlier version wrote no beginning. Without one, an attempt would try again what has failed in it.
-        return record.but(began=now) if record.under_way and record.began is None else record
+        return record
     attempt = attempts.get(request.uid, 0)
     fresh = RequestRecord(uid=request.uid, spec=digest, attempt=attempt)
     times = dict(request.status_times)

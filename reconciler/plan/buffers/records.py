@@ -71,16 +71,16 @@ def one_shot_memory(
             ended = (demand.ended.type, demand.ended.reason, demand.ended.message)
             entries[uid] = before.on({}).but(ended=ended)
             continue
-        if any(name in nodes and not nodes[name].ready for name in before.nodes):
+        if any(name in nodes and not nodes[name].ready for name in before.places):
             entries[uid] = before
             continue
         chunks = held.get(demand.ref, {})
-        names = {*chunks, *before.nodes} & nodes.keys()
+        names = {*chunks, *before.places} & nodes.keys()
         places = {name: OneShotPlace(chunks.get(name, 0), _room(unused[name], demand.shape)) for name in names}
         stands = outcome.on_existing - outcome.on_its_way
         time = time_text(now)
         if before.filled:
-            entries[uid] = _after(before, places, min(stands, before.left), demand.desired or 0)
+            entries[uid] = _after(before, places, demand.desired or 0)
         elif demand.desired:
             began = before.but(since=before.since or (time if demand.fill_deadline is not None else ""))
             full = stands == demand.desired
@@ -98,17 +98,13 @@ def one_shot_edges(outcomes: Iterable[DemandOutcome], left: Mapping[str, Any], v
             yield Edge(by + view.clock_skew, f"{outcome.demand.ref}: the deadline for its first fill")
 
 
-def _after(before: OneShot, now: Mapping[str, OneShotPlace], stands: int, asked: int) -> OneShot:
+def _after(before: OneShot, now: Mapping[str, OneShotPlace], asked: int) -> OneShot:
     """What is left of the buffer, given where its chunks are now.
 
     Chunks are lost where pods came. Chunks that gave way to a booking or another buffer are not: that room comes back.
     """
-    if before.places:
-        kept = {node: _kept(place, now[node]) for node, place in before.places.items() if node in now}
-    else:
-        kept = dict(now)
-        asked = min(stands, asked)
-    there = sum(place.chunks for node, place in before.places.items() if node in now) if before.places else before.left
+    kept = {node: _kept(place, now[node]) for node, place in before.places.items() if node in now}
+    there = sum(place.chunks for node, place in before.places.items() if node in now)
     unused = sum(place.chunks for place in kept.values())
     left = min(asked, unused)
     after = before.but(used=before.used + max(0, there - unused), lost=before.lost + before.left - there)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +16,7 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from tests import manifests
 from tests.builders import buffer_ref, instance_type
-from tests.fakes.embedded import Document, apply, node_pool, workload, workload_ref
+from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 from tests.fakes.requests import BatchShop, request
 
@@ -255,25 +254,6 @@ def test_fewer_chunks_asked_for_are_given_up_for_good() -> None:
     for replicas in (1, 3):
         shop.settle(buffer(replicas=replicas, one_shot="true"))
         assert (shop.chunks(), shop.left()) == (1, 1)
-
-
-def test_an_entry_of_an_earlier_version_is_read_and_completed() -> None:
-    shop = OneShotShop(4)
-    memory = json.loads(shop.inventory_text())
-    (entry,) = memory["oneShots"].values()
-    del entry["places"]
-    metadata = {"namespace": "headroom-system", "name": "headroom"}
-    data = {"memory.json": json.dumps(memory)}
-    written = shop.sandbox.write(
-        apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, force=True)
-    )
-    assert written.ok, written.message
-    (old,) = remembered(shop.cluster.view().inventory.records, ONE_SHOTS_KEY, OneShot).values()
-    assert (old.left, len(old.nodes), old.places) == (4, 2, {})
-    shop.settle()
-    (new,) = remembered(shop.cluster.view().inventory.records, ONE_SHOTS_KEY, OneShot).values()
-    assert (new.left, new.nodes, new.filled) == (old.left, old.nodes, old.filled)
-    assert sorted(place.chunks for place in new.places.values()) == [1, 3]
 
 
 def test_status_and_plan_say_what_is_left_of_what_is_asked_for() -> None:
