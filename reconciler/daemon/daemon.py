@@ -299,8 +299,6 @@ class Daemon:
                 if self._leads not in {None, leads}:
                     self._tell_leadership(leads)
                 self._leads = leads
-                if self._requests.is_overdue():
-                    self._agenda.want(Trigger.REQUEST, now)
                 due = self._agenda.due() if leads else None
                 if due is not None and due[0] <= now:
                     self._agenda.begin(now)

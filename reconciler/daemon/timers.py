@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from reconciler.model.schedules import Edge
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 _JOB = "edge"
 JITTER = 0.05
 """The share by which poll intervals vary, so that many daemons do not ask a Git server at the same time."""
-PATIENCE = 15.0
-"""Seconds to wait for the poll. Then the pass is made of what is known: Git may be out of reach just when somebody asks."""
 _CLOSE = timedelta(milliseconds=500)
 """A job whose date is off by more than this, since a clock was set, gets another date."""
 
@@ -146,11 +143,9 @@ class Requests:
     handled: the newest value for which a pass was made.
     """
 
-    def __init__(self, seconds: Callable[[], float] = monotonic) -> None:
+    def __init__(self) -> None:
         self.handled = ""
-        self._seconds = seconds
         self._newest = ""
-        self._since = 0.0
         self._waiting = ""
         """Asked for, and no poll has begun since."""
         self._polling = ""
@@ -163,7 +158,6 @@ class Requests:
         if not value or value in (self._newest, self.handled):
             return False
         self._newest = self._waiting = value
-        self._since = self._seconds()
         return True
 
     def poll_begins(self) -> None:
@@ -174,14 +168,6 @@ class Requests:
         asked, self._polling = self._polling, ""
         self._polled = asked or self._polled
         return bool(asked)
-
-    def is_overdue(self) -> bool:
-        """Whether a pass is due now, since the poll takes too long. It is said once."""
-        asked = self._waiting or self._polling
-        if not asked or self._seconds() - self._since < PATIENCE:
-            return False
-        self._polled, self._waiting, self._polling = asked, "", ""
-        return True
 
     def pass_begins(self) -> str:
         """What to hand to `pass_ended`: the request that the pass is for, or ""."""

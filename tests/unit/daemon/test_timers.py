@@ -11,7 +11,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.daemon.timers import PATIENCE, Edges, Requests
+from reconciler.daemon.timers import Edges, Requests
 from reconciler.model.errors import Transient
 from reconciler.model.schedules import Edge
 from reconciler.ports import PassResult
@@ -19,7 +19,6 @@ from reconciler.timetable.agenda import Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
 from tests.unit.daemon.running import PATIENCE as SOON
 from tests.unit.daemon.running import Passes, Running, Told
-from tests.unit.daemon.test_ending import Seconds
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -182,18 +181,3 @@ def test_a_pass_for_another_reason_does_not_handle_it() -> None:
     requests.ask("noon")
     requests.pass_ended(requests.pass_begins())
     assert requests.handled == ""
-
-
-def test_a_poll_that_takes_long_is_not_waited_for() -> None:
-    seconds = Seconds()
-    requests = Requests(seconds)
-    requests.ask("noon")
-    requests.poll_begins()
-    assert not requests.is_overdue()
-    seconds.now += PATIENCE
-    assert requests.is_overdue()
-    assert not requests.is_overdue(), "said once"
-    assert not requests.poll_ended(), "the pass was made already"
-    requests.pass_ended(requests.pass_begins())
-    assert requests.handled == "noon"
-    assert not requests.ask("noon")
