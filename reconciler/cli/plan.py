@@ -23,6 +23,7 @@ from reconciler.cli.options import (
 )
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
+from reconciler.model.quantity import format_duration
 from reconciler.model.timelines import Spending
 from reconciler.outlook import Outlook
 from reconciler.report.escaping import to_json
@@ -155,14 +156,10 @@ def tell_age(cluster: Cluster, now: datetime) -> None:
 
 
 def age_in_words(age: timedelta) -> str:
-    """`12 minutes old`; in hours from two hours on, in days from two days on."""
-    minutes = int(age / timedelta(minutes=1))
-    for unit, length in (("day", 24 * 60), ("hour", 60)):
-        if minutes >= 2 * length:
-            return f"{minutes // length} {unit}s old"
+    """`1h12m old`."""
     if age < timedelta(0):
         return "taken after the time that is planned for"
-    return f"{minutes} minute{'' if minutes == 1 else 's'} old"
+    return f"{format_duration(timedelta(minutes=age // timedelta(minutes=1)))} old"
 
 
 @click.command("explain")

@@ -187,30 +187,9 @@ def time_zone_hint(name: str) -> str:
     from reconciler.zone_data import zone_data, zone_names
 
     names = sorted(zone_names())
-    hint = (
-        _zone_at_offset(name)
-        or nearest(name, names)
-        or _zone_of_city(name, names)
-        or "write an IANA name such as Europe/Berlin"
-    )
+    hint = nearest(name, names) or _zone_of_city(name, names) or "write an IANA name such as Europe/Berlin"
     data = f"time zone data is {zone_data()}"
     return f"{hint} The {data}" if hint.endswith("?") else f"{hint}; the {data}"
-
-
-_OFFSET = re.compile(r"(?:utc|uct|gmt)?([+-])(\d{1,2})(?::?(\d\d))?", re.IGNORECASE)
-_EASTERNMOST, _WESTERNMOST = 14, 12
-
-
-def _zone_at_offset(name: str) -> str:
-    """Zones with the name of an offset have the sign of POSIX: in Etc/GMT-1 it is an hour later than in UTC."""
-    offset = _OFFSET.fullmatch(name)
-    if offset is None:
-        return ""
-    is_ahead, hours = offset[1] == "+", int(offset[2])
-    if hours > (_EASTERNMOST if is_ahead else _WESTERNMOST) or offset[3] not in {None, "00"}:
-        return "write the IANA name of a city with this time, such as Asia/Kolkata"
-    zone = f"Etc/GMT{'-' if is_ahead else '+'}{hours}"
-    return f'write "{zone}", whose sign is the other way round, or a city, such as Europe/Berlin'
 
 
 def _zone_of_city(name: str, zones: Iterable[str]) -> str:

@@ -112,7 +112,7 @@ def test_diff_plans_on_it_where_there_is_no_cluster_and_leaves_the_clone_as_it_w
     before = {path: path.stat().st_mtime_ns for path in (folder / ".git").rglob("*") if path.is_file()}
     done = diff(folder, now=NOW + timedelta(minutes=12))
     assert done.returncode == 1, done.stderr
-    assert f"planned on published:{BRANCH}, as of 2026-11-22 12:00 UTC: 12 minutes old" in done.stderr
+    assert f"planned on published:{BRANCH}, as of 2026-11-22 12:00 UTC: 12m old" in done.stderr
     assert "absent → 4" in done.stdout  # a tenth of the 40 pods that only the snapshot knows
     after = {path: path.stat().st_mtime_ns for path in (folder / ".git").rglob("*") if path.is_file()}
     assert {path for path in after if path.name != "index"} == {path for path in before if path.name != "index"}
@@ -132,7 +132,7 @@ def test_it_is_named_for_other_clusters_and_told_of_when_it_is_old(published: Pu
     words = ("--cluster", "published:headroom/eu", "--output", "markdown")
     done = diff(folder, *words, now=NOW + timedelta(days=3))
     assert done.returncode == 1, done.stderr
-    assert "3 days old\n  the daemon renews it every day: look whether it runs" in done.stderr
+    assert "72h old\n  the daemon renews it every day: look whether it runs" in done.stderr
     assert done.stdout.startswith("## production: what merging changes\n")
     told = "planned on the snapshot of clusters/production as of 2026-11-22 12:00 UTC"
     assert f", 2026-11-25 12:00 UTC, {told}\n" in done.stdout
@@ -143,7 +143,7 @@ def test_it_is_named_for_other_clusters_and_told_of_when_it_is_old(published: Pu
 
     remote = diff(folder, *words, "--repo", published.repository.url)
     assert "has no branch or tag 'origin/main'" in remote.stderr  # a URL has no such name, but its snapshot was read
-    assert "0 minutes old" in remote.stderr
+    assert "0s old" in remote.stderr
 
 
 def test_what_was_fetched_last_counts_where_origin_cannot_be_asked(published: Published) -> None:

@@ -169,23 +169,12 @@ def _syntax_error(error: Any, text: str, first_line: int) -> Unreadable:
         code, hint = codes.TEMPLATE_NOT_RENDERED, _RENDER
     elif mark and _is_tab(text, line, column):
         message, hint = "a tab where only spaces may be", "indent with spaces"
-    elif (directive := _directive(text)) is not None:
-        message, hint = "a directive (a line that begins with %) is not read", "remove it"
-        line, column = directive, 0
     return Unreadable(code, message, first_line + line + 1, column + 1, hint)
 
 
 def _is_tab(text: str, line: int, column: int) -> bool:
     """Whether a tab stands there. YAML knows further line breaks, after which the lines of a text are others."""
     return any(there[column:].startswith("\t") for there in text.split("\n")[line : line + 1])
-
-
-def _directive(text: str) -> int | None:
-    """The line (from 0) of the directive that the text begins with, after comments; None without one."""
-    for number, line in enumerate(text.split("\n")):
-        if line.strip() and not line.lstrip().startswith("#"):
-            return number if line.startswith("%") else None
-    return None
 
 
 class _TreeBuilder:

@@ -104,7 +104,6 @@ TWICE = "'replicas' is given twice, on line "
          None, "renders"),
         ("a template in a key", "a: b\n  {{ c }}: d: e\n", codes.TEMPLATE_NOT_RENDERED, None, "renders"),
         ("bytes that are not UTF-8", b"a: 1\nb: \xff\n", codes.NOT_UTF8, (2, 1), ""),
-        ("a directive", "# all\r\n%YAML 1.2\n---\n", codes.YAML_SYNTAX, (2, 1), "that begins with %) is not read; remove it"),
         ("a conflict of Git", "a:\n  b: 1\n<<<<<<< HEAD\n  c: 2\n=======\n  c: 3\n>>>>>>> web\n", codes.YAML_SYNTAX, (3, 1),
          "Git left a merge conflict here; choose one side"),
         ("the end of a conflict", "b: 2\n>>>>>>> web\n", codes.YAML_SYNTAX, (2, 1), "merge conflict"),

@@ -132,10 +132,7 @@ def test_whatever_its_form_it_is_only_findings(body: str) -> None:
         ("New York", 'did you mean "America/New_York"?'),
         ("Louisville", 'did you mean "America/Louisville"?'),
         ("../../etc/passwd", "write an IANA name such as Europe/Berlin"),
-        ("UTC+1", 'write "Etc/GMT-1", whose sign is the other way round, or a city, such as Europe/Berlin'),
-        ("gmt-03:00", 'write "Etc/GMT+3", whose sign is the other way round, or a city, such as Europe/Berlin'),
-        ("UTC+5:30", "write the IANA name of a city with this time, such as Asia/Kolkata"),
-        ("UTC-13", "write the IANA name of a city with this time, such as Asia/Kolkata"),
+        ("UTC+1", "write an IANA name such as Europe/Berlin"),
         ("Mars/Olympus", "write an IANA name such as Europe/Berlin"),
     ],
 )
