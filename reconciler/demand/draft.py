@@ -166,5 +166,5 @@ def _less_what_is_used(buffer: Buffer, shape: PodShape, size: Size, pods: Sequen
         size,
         count=left,
         filled=size.count - left,
-        facts=(*size.facts, f"{filled:,} are filled by its own pods: {left:,} left"),
+        facts=(*size.facts, f"its own pods fill {filled:,}: {left:,} left"),
     )

@@ -18,7 +18,7 @@ from reconciler.model.launch_options import type_labels
 from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Labels, NodePool, node_pool_ref
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, counted
 from reconciler.model.requirements import Operator, Requirement, Toleration, allow
 
 NODE_POOL = "NodePool"
@@ -68,7 +68,7 @@ def split(
     chosen = capacity.chunk or _chunk(capacity, _rooms(capacity, allowed, instance_types))
     chunk = Resources.of((name, chosen.get(name)) for name in (CPU, MEMORY))
     count = limit_count(chunk, ((name, capacity.total.get(name)) for name in (CPU, MEMORY)))
-    if not count:
+    if chunk and not count:
         message = f"one chunk ({_words(chunk)}) is more than the buffer's total ({_words(capacity.total)})"
         return Unresolved(message, codes.CHUNK_TOO_LARGE, "make the chunk smaller or the total larger")
     shape = PodShape(
@@ -80,11 +80,12 @@ def split(
     )
     notes = () if buffer.target is None else _notes(buffer.target, allowed)
     how = "as written" if capacity.chunk is not None else "chosen to fit the nodes"
-    return Split(shape, count, (f"{_words(capacity.total)} in {count:,} chunks of {_words(chunk)}, {how}",), notes)
+    words = f"{_words(capacity.total)} in {counted(count or 0, 'chunk')} of {_words(chunk)}, {how}"
+    return Split(shape, count or 0, (words,), notes)
 
 
 def _words(resources: Resources) -> str:
-    return ", ".join(f"{name} {text}" for name, text in resources.quantities().items())
+    return ", ".join(f"{name} {text}" for name, text in resources.quantities().items()) or "nothing"
 
 
 def pools_of(target: ObjectRef | None, pools: Iterable[NodePool]) -> tuple[NodePool, ...]:

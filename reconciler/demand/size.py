@@ -114,7 +114,10 @@ def size_of(
         of_replicas = _share(buffer, buffer.percentage, base, dialect, facts)
         if of_replicas is not None:
             candidates.append(of_replicas)
-    count = max(candidates) if candidates else None
+    count, most = max(candidates, default=None), buffer.maximum_count
+    if count is not None and most is not None and count > most:
+        count = most
+        facts.append(f"{most:,} by its maximum count")
     if buffer.limits is not None:
         return _within_limits(buffer.limits, requests, count, dialect, facts)
     if count is not None:
@@ -131,15 +134,14 @@ def _share(buffer: Buffer, percentage: int, base: Base, dialect: Dialect, facts:
         facts.append(f"{percentage}% of {base.words}: not known")
         return None
     share = percentage_count(base.replicas, percentage)
-    low, high = buffer.minimum_count, buffer.maximum_count
-    clamped = max(share, low or 0) if high is None else min(max(share, low or 0), high)
     facts.append(f"{percentage}% of {base.replicas:,} replicas of {base.words}, rounded up: {share:,}")
-    if clamped != share:
-        facts.append(f"{clamped:,} by its {'minimum' if clamped > share else 'maximum'} count")
-    if base.replicas == 0 and clamped == 0 and dialect is Dialect.KARPENTER:
+    least = buffer.minimum_count or 0
+    if least > share:
+        facts.append(f"{least:,} by its minimum count")
+    if base.replicas == 0 and not least and dialect is Dialect.KARPENTER:
         # In Karpenter a percentage of 0 replicas counts as no size at all, so limits alone decide.
         return 0 if buffer.limits is None else None
-    return clamped
+    return max(share, least)
 
 
 def _within_limits(

@@ -136,6 +136,12 @@ def _duration(example: str) -> _Judge:
     return judge
 
 
+def _is_owner(value: str) -> bool:
+    """An inventory, or an ApplySet without one by its identity."""
+    namespace, _, name = value.partition("/")
+    return bool(namespace and name) or value.startswith("applyset-")
+
+
 _ANY = _valid_if(bool, "write a value, or remove the annotation")
 _YES_OR_NO = _one_of("true", "false")
 _OF_BUFFERS = (BUFFER_KINDS, "buffers")
@@ -144,7 +150,7 @@ _OF_BUDGETS = (frozenset({_NODE_POOL}), "the disruption budgets of NodePools")
 _KNOWN: dict[str, _Annotation] = {
     "active-during": _Annotation(_ANY, *_OF_BUFFERS),
     "adopt": _Annotation(
-        _valid_if(bool, "write NAMESPACE/NAME of the inventory that it belongs to"), only_applied=True
+        _valid_if(_is_owner, "write NAMESPACE/NAME of the inventory that it belongs to"), only_applied=True
     ),
     "allow-windows": _Annotation(_ANY, *_OF_BUDGETS),
     "also-declared-by": _Annotation(_ANY),

@@ -27,6 +27,7 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.quantity import format_duration
+from reconciler.model.refs import counted
 from reconciler.model.remembered import RequestRecord
 
 FOUND, NOT_FOUND, MADE = "CapacityIsFound", "CapacityIsNotFound", "CapacityIsProvisioned"
@@ -48,7 +49,7 @@ def accepted(state: RequestState, *others: Condition) -> tuple[Condition, ...]:
 def provisioned(state: RequestState, record: RequestRecord, *, loss: str = "") -> tuple[Condition, ...]:
     """All of the capacity is there, or was, less what `loss` says in words."""
     made = record.attempt > 0
-    message = f"room for {state.pods:,} pods {'was made' if made else 'was found'}; it is booked for {format_duration(state.booked_for)}"
+    message = f"room for {counted(state.pods, 'pod')} {'was made' if made else 'was found'}; it is booked for {format_duration(state.booked_for)}"
     reason = LOST if loss else MADE if made else FOUND
     message = f"{message}; {loss}" if loss else message
     said = [Condition(PROVISIONED, ConditionStatus.TRUE, reason, message)]

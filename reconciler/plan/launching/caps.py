@@ -222,8 +222,11 @@ def _units(
     return units.values()
 
 
-def _rank(node: PlannedNode, order: Mapping[ObjectRef, int]) -> int:
-    return min((order.get(holding.demand, len(order)) for holding in node.holdings), default=len(order))
+def _rank(node: PlannedNode, order: Mapping[ObjectRef, int]) -> list[tuple[int, int]]:
+    """That of the first demand that it serves; of nodes with the same one, that with most of its chunks comes first."""
+    return sorted((order.get(holding.demand, len(order)), -holding.count) for holding in node.holdings) or [
+        (len(order), 0)
+    ]
 
 
 def cap_notes(capped: Capped) -> tuple[str, ...]:

@@ -153,9 +153,12 @@ def seed_buffer(**fields: object) -> Buffer:
     return replace(base, **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("replicas", "count"), [(0, 2), (10, 2), (40, 4), (200, 8)])
-def test_a_percentage_is_clamped_to_its_counts(replicas: int, count: int) -> None:
-    one = seed_buffer(percentage=10, minimum_count=2, maximum_count=8)
+@pytest.mark.parametrize(
+    ("replicas", "asked", "count"), [(0, 0, 2), (10, 0, 2), (40, 0, 4), (200, 0, 8), (10, 5, 5), (10, 9, 8)]
+)
+def test_a_percentage_is_clamped_to_its_counts(replicas: int, asked: int, count: int) -> None:
+    """asked: what a schedule or `/scale` makes the least."""
+    one = seed_buffer(percentage=10, minimum_count=2, maximum_count=8, replicas=asked)
     demand, findings = ask_one(one, workloads=[deployment(replicas=replicas)])
     assert demand.desired == count
     assert findings == []
@@ -187,7 +190,7 @@ def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
     # 2 cores and 2.2Gi are used by running pods of the selector: two whole chunks of 1 core and 1Gi.
     assert (demand.desired, demand.filled) == (3, 2)
     assert demand.recreation is Recreation.KEEP_EMPTY
-    assert demand.explanation[-1] == "2 are filled by its own pods: 3 left"
+    assert demand.explanation[-1] == "its own pods fill 2: 3 left"
 
 
 def test_a_dedicated_buffers_pods_may_be_selected_by_expressions() -> None:

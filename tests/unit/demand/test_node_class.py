@@ -47,6 +47,12 @@ def test_chunks_as_written_never_exceed_the_total() -> None:
     assert answer.facts == ("cpu 10, memory 100Gi in 3 chunks of cpu 3, memory 1Gi, as written",)
 
 
+def test_a_total_of_nothing_has_no_chunks() -> None:
+    answer = parts(of_capacity("0", "0"))
+    assert (answer.count, answer.facts) == (0, ("nothing in 0 chunks of nothing, chosen to fit the nodes",))
+    assert parts(of_capacity("0", "4Gi")).count == 1
+
+
 def test_a_chunk_larger_than_the_total_is_refused() -> None:
     answer = split(of_capacity("2", "8Gi", chunk=resources("3", "1Gi")), [node_pool()], (), Declared().absence_of)
     assert isinstance(answer, Unresolved)

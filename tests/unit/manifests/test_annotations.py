@@ -112,6 +112,13 @@ def test_the_prefix_alone_makes_no_annotation_similar(name: str, hint: str) -> N
     assert [finding.hint for finding in findings(document(BUFFER, f"{name}: 'true'"))] == [hint]
 
 
+@pytest.mark.parametrize(
+    ("owner", "is_one"), [("shop/headroom", 1), ("applyset-abc-v1", 1), ("headroom", 0), ("shop/", 0), ("/headroom", 0)]
+)
+def test_only_an_owner_can_be_adopted_from(owner: str, is_one: int) -> None:
+    assert codes_of(document(BUFFER, f"adopt: {owner}")) == ["invalid-annotation"] * (1 - is_one)
+
+
 SHARE = "podTemplateRef: {name: t}, replicas: 0, percentage: 10"
 
 

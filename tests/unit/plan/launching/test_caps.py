@@ -38,6 +38,8 @@ def test_the_number_of_new_nodes_is_capped_by_the_demands_order() -> None:
 def test_a_node_ranks_by_the_first_demand_that_it_serves() -> None:
     shared = planned(chunks(1, "third"), chunks(1, "first"))
     assert capped(SECOND, shared, new_nodes_per_pass=1).kept == (shared,)
+    most = planned(chunks(3, "first"))
+    assert capped(shared, most, new_nodes_per_pass=1).kept == (most,), "which holds most of it"
 
 
 def test_the_price_counts_what_is_there_already() -> None:
@@ -79,7 +81,7 @@ def test_nodes_for_pending_pods_are_karpenters_and_only_looked_at() -> None:
 class TestDemandsThatArePlacedAsAWhole:
     """SECOND needs two nodes."""
 
-    TWO = (planned(chunks(1, "second"), price=0.1), planned(chunks(2, "second"), price=0.2))
+    TWO = (planned(chunks(2, "second"), price=0.2), planned(chunks(1, "second"), price=0.1))
     WHOLE = (buffer_ref("second"), buffer_ref("third"))
 
     def test_all_of_its_nodes_are_cut_where_one_is(self) -> None:
