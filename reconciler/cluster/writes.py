@@ -70,6 +70,8 @@ _ATTEMPTS = 3
 
 _UNKNOWN_FIELD = re.compile(r"\s(\.\S.*): field not declared in schema")
 """Source: structured-merge-diff's typed values, of which a server-side apply makes one."""
+_NO_SUCH_DOCUMENT = "failed to create typed "
+"""How the API server's message begins about a document that its schema does not allow: it calls that an internal error."""
 _MOST_UNKNOWN = 20
 _JUDGED = frozenset({400, 404, CONFLICT, 422})
 """Answers about a document whose fields are all known: bad values, no such namespace, a conflict."""
@@ -305,7 +307,7 @@ def _refused(write: Write, answer: Answer) -> WriteResult:
     conflicts = _conflicts(failure)
     if conflicts:
         return WriteResult(write, Outcome.CONFLICT, conflicts)
-    if _UNKNOWN_FIELD.search(failure.message):  # the API server calls it an internal error
+    if failure.message.startswith(_NO_SUCH_DOCUMENT):
         return WriteResult(write, Outcome.REFUSED, failure.message)
     retried = answer.status in {UNAUTHORIZED, _TIMED_OUT, CONFLICT, TOO_MANY} or answer.status >= _SERVER_ERROR
     return WriteResult(write, Outcome.FAILED if retried else Outcome.REFUSED, failure.message)

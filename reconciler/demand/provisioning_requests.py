@@ -20,7 +20,7 @@ from reconciler.demand.size import (
     within_quotas,
 )
 from reconciler.model import codes
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.conditions import REMOVAL, Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
@@ -260,7 +260,7 @@ def _state(
         declared=request.position is not None or request.ref in context.view.inventory.members,
         valid_until=valid_until(request, kind, context.rules),
         no_retry=request.parameter(NO_RETRY) == "true",
-        status_conditions=request.status_conditions,
+        status_conditions=tuple(item for item in request.status_conditions if item.type != REMOVAL),
         ignored=tuple(problem.message for problem in parameter_problems(kind, request.parameters)),
         pods=pods,
         served=served,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+REMOVAL = "Removal"
+"""Type of the condition of what waits to be deleted. A pass that finds it waiting says so anew."""
+
 
 class ConditionStatus(StrEnum):
     """The three values of `status` in a Kubernetes condition."""

@@ -20,7 +20,7 @@ from reconciler.model.changes import (
     Plan,
     WriteResult,
 )
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.conditions import REMOVAL, Condition, ConditionStatus
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.nodes import node_ref
 from reconciler.model.placement import Cause
@@ -28,7 +28,6 @@ from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.objects.prune import REMOVAL
 from reconciler.ports import Event
 from reconciler.requests.conditions import FAILED_ATTEMPT, LOST
 from reconciler.requests.life import consumption_of

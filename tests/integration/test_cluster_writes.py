@@ -179,8 +179,13 @@ def test_other_mistakes_are_not_about_fields(cluster: KubernetesCluster, change:
     assert cluster.unknown_fields(Apply(buffer_ref(namespace="nowhere"), elsewhere)) == ()
 
 
-def test_an_apply_with_an_unknown_field_is_refused_and_not_tried_again(cluster: KubernetesCluster) -> None:
+def test_a_document_that_the_schema_does_not_allow_is_refused_and_not_tried_again(cluster: KubernetesCluster) -> None:
     buffer = capacity_buffer()
+    assert cluster.write(Apply(buffer_ref(), buffer)).ok
+    twice = {"type": "Provisioning", "status": "True", "reason": "A", "lastTransitionTime": "2026-11-01T00:00:00Z"}
+    result = cluster.write(ApplyStatus(buffer_ref(), {"conditions": [twice, twice]}))
+    assert result.outcome is Outcome.REFUSED
+    assert "duplicate entries" in result.message
     buffer["spec"]["colour"] = "blue"
     result = cluster.write(Apply(buffer_ref(), buffer))
     assert result.outcome is Outcome.REFUSED

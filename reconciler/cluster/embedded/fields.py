@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.model.errors import Invalid
+
 Field = tuple[str, ...]
 Fields = frozenset[Field]
 
@@ -27,7 +29,7 @@ _IDENTITY = frozenset(
 
 
 def leaves(value: Any, at: Field = ()) -> Iterator[tuple[Field, Any]]:
-    """Every field that a document sets, with its value. Nulls set nothing; an empty mapping is a value."""
+    """Every field that a document sets, with its value. Nulls set nothing; an empty mapping is a value. Raises `Invalid` for two items of one key."""
     if value is None or at in _IDENTITY:
         return
     key = _KEYED.get(at[-1]) if at else None
@@ -35,6 +37,8 @@ def leaves(value: Any, at: Field = ()) -> Iterator[tuple[Field, Any]]:
         for name, inner in value.items():
             yield from leaves(inner, (*at, f"f:{name}"))
     elif key is not None and isinstance(value, list) and all(key in item for item in value):
+        if len({item[key] for item in value}) < len(value):
+            raise Invalid(f"failed to create typed patch object: {'.'.join(at)}: duplicate entries for {key}")
         for item in value:
             step = f"k:{json.dumps({key: item[key]}, separators=(',', ':'))}"
             yield from leaves(item, (*at, step))

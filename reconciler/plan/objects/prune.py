@@ -16,7 +16,7 @@ from typing import Any
 from reconciler.model import codes
 from reconciler.model.buffers import BUFFER_KINDS
 from reconciler.model.changes import Action, DemandOutcome, ObjectChange
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.conditions import REMOVAL, Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -30,8 +30,6 @@ from reconciler.plan.bins import Bin
 from reconciler.plan.objects.objects import PARTIAL_ANNOTATION, SOURCE_ANNOTATION, annotations_of, partial_mark
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
-REMOVAL = "Removal"
-"""Type of the condition of what waits to be deleted."""
 _MOST_NAMED = 5
 _POOL = "NodePool"
 _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, _POOL: 2}

@@ -10,7 +10,8 @@ from reconciler.model.changes import DemandOutcome
 from reconciler.model.findings import Severity
 from reconciler.stages.state import PassResult
 from tests.fakes.embedded import SMALL, GitSandbox, node_pool
-from tests.manifests import buffer, pod_template
+from tests.fakes.requests import ATOMIC
+from tests.manifests import buffer, pod_template, request
 
 # What a commit removes goes slowly when it is much, over hours and restarts, and says so; what is small goes at once.
 
@@ -184,3 +185,18 @@ def test_nothing_is_found_about_an_object_that_the_same_pass_deletes() -> None:
     plan = shop.cycle.plan().required_plan
     assert "CapacityBuffer/shop/api" in {str(change.ref) for change in plan.objects}
     assert not [item for item in plan.findings if item.ref is not None and item.ref.name == "api"]
+
+
+def test_a_request_says_that_it_waits_to_be_deleted_as_long_as_that_is_so() -> None:
+    """Its status had that twice from the second pass on, which an API server refuses."""
+    asked = {f"r{number}.yaml": request(f"r{number}", 1, template="shape", of_class=ATOMIC) for number in range(7)}
+    shop = GitSandbox({"shape.yaml": SHAPE, **asked}, instance_types=(SMALL,))
+    shop.passes(10)
+    shop.source.commit({"shape.yaml": SHAPE, "r0.yaml": asked["r0.yaml"]})
+    result = shop.passes(20)
+    waits = result.required_plan.waiting.refs[0]
+    assert "Removal" in [item.type for item in outcome(result, waits.name).conditions]
+    assert result.change_set is not None
+    assert result.change_set.failures == ()
+    shop.source.commit({"shape.yaml": SHAPE, **asked})
+    assert "Removal" not in [item.type for item in outcome(shop.passes(10), waits.name).conditions]
