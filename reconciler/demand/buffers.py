@@ -177,7 +177,7 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
         deployments = {balloon_ref(ref) for ref, _ in asking}
         balloon_shapes = [pod.shape for pod in view.pods if balloon_of(pod) in deployments]
         answers, _ = within_quotas(
-            (chunks for _, chunks in asking), [without(quota, balloon_shapes) for quota in quotas]
+            (chunks for _, chunks in asking), [without(quota, balloon_shapes) for quota in quotas], pods=False
         )
         allowances |= {ref: answer for (ref, _), answer in zip(asking, answers, strict=True)}
     return allowances

@@ -149,7 +149,7 @@ def _within_quotas(demands: tuple[Demand, ...], quotas: Sequence[ResourceQuota])
         there, state = left.get(demand.ref.namespace), demand.request
         if not there or state is None or not demand.groups:
             continue
-        allowed, rest = within_quotas(demand.groups, there)
+        allowed, rest = within_quotas(demand.groups, there, pods=True)
         if not any(item.quotas for item in allowed):
             left[demand.ref.namespace] = rest
         elif state.phase is Phase.WAITING and not state.record.under_way:

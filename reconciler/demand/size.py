@@ -5,7 +5,7 @@ The rule is min(max(replicas, percentage), limits). Where Karpenter 1.14 (contro
 Autoscaler (capacitybuffer/translators) differ, the dialect decides.
 
 Pods have their priority by PriorityClass. ResourceQuotas are applied to buffers as Cluster Autoscaler does: each namespace's oldest buffer
-first. Only what pods request is compared; counts of pods and limits are not (capacitybuffer/controller/resourcequotas.go)."""
+first, by what pods request alone (capacitybuffer/controller/resourcequotas.go); for requests the number of pods counts too, but not limits."""
 
 from __future__ import annotations
 
@@ -191,13 +191,16 @@ class Allowance:
 
 
 def within_quotas(
-    asked: Iterable[ChunkGroup], quotas: Sequence[ResourceQuota]
+    asked: Iterable[ChunkGroup], quotas: Sequence[ResourceQuota], *, pods: bool
 ) -> tuple[list[Allowance], list[ResourceQuota]]:
-    """The allowances of one namespace's chunks, in order, and the quotas with these used up: each takes from what those before it left."""
+    """The allowances of one namespace's chunks, in order, and the quotas with these used up: each takes from what those before it left.
+
+    pods: whether bounds on the number of pods count too.
+    """
     left = list(quotas)
     allowances = []
     for group in asked:
-        allowance, left = _allow(group, left)
+        allowance, left = _allow(group, left, pods=pods)
         allowances.append(allowance)
     return allowances, left
 
@@ -209,8 +212,8 @@ def without(quota: ResourceQuota, pods: Iterable[PodShape]) -> ResourceQuota:
     return replace(quota, used=used)
 
 
-def _allow(group: ChunkGroup, quotas: Iterable[ResourceQuota]) -> tuple[Allowance, list[ResourceQuota]]:
-    asked = Resources.of((name, amount) for name, amount in group.shape.requests if name != PODS)
+def _allow(group: ChunkGroup, quotas: Iterable[ResourceQuota], *, pods: bool) -> tuple[Allowance, list[ResourceQuota]]:
+    asked = Resources.of((name, amount) for name, amount in group.shape.requests if pods or name != PODS)
     judged = [(quota, in_scope(group.shape, quota.scopes)) for quota in quotas]
     rooms = {quota.name: room for quota, counts in judged if counts and (room := _room(quota, asked)) is not None}
     count = min((group.count, *rooms.values()))

@@ -197,11 +197,11 @@ def test_a_time_that_is_none_is_told_and_left_out(name: str) -> None:
     assert f"{name} must be a number of seconds above 0, not 'soon'; the default is used" in accepted
 
 
-def quota(cpu: str) -> Document:
-    return manifest("v1", "ResourceQuota", "compute", "shop", spec={"hard": {"requests.cpu": cpu}})
+@pytest.mark.parametrize("bounded", ["requests.cpu", "pods"])
+def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created(bounded: str) -> None:
+    def quota(most: str) -> Document:
+        return manifest("v1", "ResourceQuota", "compute", "shop", spec={"hard": {bounded: most}})
 
-
-def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created() -> None:
     shop = BatchShop()
     shop.cluster.apply(quota("5"))
     asked(shop, "first", 3)
