@@ -10,6 +10,7 @@ from reconciler.demand.node_class import Note, split
 from reconciler.demand.resolve import LivePods, Target, Unresolved, resolve
 from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model import codes
+from reconciler.model.attachments import Storage
 from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, Dialect, PodsOf, Recreation
 from reconciler.model.declared import Declared
 from reconciler.model.nodes import InstanceType
@@ -78,7 +79,9 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     # A PodTemplate gives the same shape in both dialects.
     chunk = next(iter(found.values())).shape.requests
     share = context.shares.of(buffer, of_pods, chunk) if isinstance(of_pods, PodsOf) else None
-    asked = (buffer, found, pods, context.view.runtime_classes, share)
+    has_claims = any(target.shape.volume_claims for target in found.values())
+    storage = context.view.storage if has_claims else Storage()
+    asked = (buffer, found, pods, context.view.runtime_classes, storage, share)
     return context.cache.once(("draft", buffer.ref), _of_targets, *asked)
 
 
@@ -87,6 +90,7 @@ def _of_targets(
     targets: Mapping[Dialect, Target],
     pods: tuple[Pod, ...],
     runtime_classes: tuple[RuntimeClass, ...],
+    storage: Storage,
     share: Share | None,
 ) -> Draft:
     """pods: those that may be the buffer's own."""
@@ -100,7 +104,9 @@ def _of_targets(
     manager = None if either.workload is None else either.workload.replicas_manager
     facts = (f"the replicas of {either.words} are set by {manager}",) if manager and buffer.percentage else ()
     # Like both autoscalers, sizes follow the template as written; placement needs the RuntimeClass overhead too.
-    shapes = {dialect: admitted(target.shape, runtime_classes) for dialect, target in targets.items()}
+    shapes = {
+        dialect: storage.keep_bound(admitted(target.shape, runtime_classes)) for dialect, target in targets.items()
+    }
     pod = targets[Dialect.CLUSTER_AUTOSCALER].pod
     notes = () if share is None else share.notes
     is_declared = buffer.position is not None and (either.workload is None or either.workload.position is not None)

@@ -281,8 +281,8 @@ def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, 
         shape = _shape(ref, context)
         if shape is None:
             return f"{ref} {context.declared.absence_of(ref).words}"
-        shape = admitted(shape, context.view.runtime_classes)
-        shapes.append(replace(shape, volume_claims=(), own_taint=taint))
+        shape = context.view.storage.keep_bound(admitted(shape, context.view.runtime_classes))
+        shapes.append(replace(shape, own_taint=taint))
     return tuple(shapes)
 
 

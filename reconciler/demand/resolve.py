@@ -92,14 +92,13 @@ def _age(pod: Pod) -> tuple[datetime, str]:
 def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
     """The shape with the labels of a buffer's virtual pods (Karpenter RFC "CapacityBuffer"), in the buffer's namespace.
 
-    Volume claims and the priority class go: no claim exists for a virtual pod, and by the RFC it has the lowest priority.
+    The priority class goes, since by the RFC a virtual pod has the lowest priority.
     """
     labels = dict(shape.labels) | virtual_labels(buffer.ref)
     return replace(
         shape,
         namespace=buffer.ref.namespace,
         labels=tuple(sorted(labels.items())),
-        volume_claims=(),
         priority_class_name="",
     )
 
@@ -216,7 +215,9 @@ def _scalable(
         return Target(workload.shape, workload, words=str(ref))
     newest = pods.newest(workload)
     if newest is not None:
-        return Target(newest.shape, workload, words=str(ref), pod=newest)
+        # A pod of a StatefulSet has claims of its own.
+        claims = () if workload.shape is None else workload.shape.volume_claims
+        return Target(replace(newest.shape, volume_claims=claims), workload, words=str(ref), pod=newest)
     if workload.shape is not None:
         return Target(workload.shape, workload, words=str(ref))
     message = f"{ref} has no pod yet, and its newest pod is what shows the shape of a chunk"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reconciler.model.pods import NodeSelectorTerm
+from reconciler.model.pods import NodeSelectorTerm, PodShape
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """A StorageClass with this provisioner provisions nothing: its claims wait for volumes created in advance."""
@@ -61,3 +61,15 @@ class Storage:
     volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[VolumeClaim, ...] = ()
     classes: tuple[StorageClass, ...] = ()
+
+    def keep_bound(self, shape: PodShape) -> PodShape:
+        """The shape of a virtual pod with no claims but those that have a volume, which say where it can be.
+
+        A claim without one may never exist for it, and a buffer that waited for that would stay empty forever."""
+        if not shape.volume_claims:
+            return shape
+        volumes = {volume.name for volume in self.volumes}
+        bound = {(item.namespace, item.name) for item in self.claims if item.bound and item.volume in volumes}
+        return replace(
+            shape, volume_claims=tuple(name for name in shape.volume_claims if (shape.namespace, name) in bound)
+        )

@@ -1,15 +1,11 @@
 """What pods come from: workloads, PodTemplates and priority classes, and how many pods a Job still runs.
 
-A chunk never becomes a pod, so its shape has no volume claims. Its PersistentVolumeClaim will never exist, and a buffer that
-waited for it would stay empty forever.
-
 Something else deploys workloads. Headroom only reads their pod shape, replicas and selector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -71,8 +67,7 @@ def workload_from(
 def template_shape(template: TemplateWire, namespace: str) -> PodShape:
     """The shape of pods made from the template, as a chunk has it. Raises `Invalid`."""
     labels = None if template.metadata is None else template.metadata.labels
-    shape = shape_of(template.spec, namespace=namespace, labels=labels or {})
-    return replace(shape, volume_claims=()) if shape.volume_claims else shape
+    return shape_of(template.spec, namespace=namespace, labels=labels or {})
 
 
 def _pods_left(job: WorkloadSpecWire, status: WorkloadStatusWire) -> int:
@@ -108,7 +103,7 @@ def virtual_shape(template: Manifest, namespace: str) -> PodShape:
     """The shape of a chunk made from a PodTemplateSpec. Raises `Invalid`."""
     spec = pod_spec_from(mapping_at(template, "spec"))
     labels = dict(labels_of(template, "metadata", "labels"))
-    return replace(shape_of(spec, namespace=namespace, labels=labels), volume_claims=())
+    return shape_of(spec, namespace=namespace, labels=labels)
 
 
 def check_template(inspection: Inspection, template: Any, path: Path, around: Iterable[str] = ()) -> None:

@@ -1,6 +1,6 @@
 """Volumes of pods, judged before anything is placed: where they allow a pod to be, or the reason why it can be nowhere.
 
-They become node requirements of the pods' shapes. Only pending pods have any. Judged as kube-scheduler's plugin VolumeBinding does. A bound
+They become node requirements of the pods' shapes. Judged as kube-scheduler's plugin VolumeBinding does. A bound
 volume restricts the pod to the volume's node affinity. A claim with WaitForFirstConsumer restricts it to where its class may provision a
 volume. Every other claim must be bound first. How many volumes a node attaches is not judged, nor is which pods may share one, nor zone labels
 of volumes, which have their node affinity beside them since Kubernetes 1.10. Resource claims (Dynamic Resource Allocation), which chunks may have too, are not judged either: no node takes their pods.

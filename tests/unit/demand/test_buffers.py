@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.resolve import READY
+from reconciler.model.attachments import PersistentVolume, Storage, VolumeClaim
 from reconciler.model.buffers import Buffer, Dialect, Recreation
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
@@ -69,11 +70,23 @@ def test_chunks_have_the_shape_of_the_workloads_pods_and_the_buffers_labels() ->
     assert findings == []
 
 
-def test_a_chunk_has_no_volume_claims_and_no_priority() -> None:
-    claiming = shape(volume_claims=("data-web-0",), priority_class_name="gold")
-    demand, _ = ask_one(buffer(), workloads=[deployment(pod_shape=claiming)])
-    assert demand.groups[0].shape.volume_claims == ()
-    assert demand.groups[0].shape.priority_class_name == ""
+def test_a_chunk_has_no_priority_and_of_its_templates_claims_those_that_are_bound() -> None:
+    storage = Storage(
+        volumes=(PersistentVolume("disk-1"),),
+        claims=(
+            VolumeClaim("shop", "bound", volume="disk-1", bound=True),
+            VolumeClaim("shop", "half", volume="disk-1"),
+            VolumeClaim("shop", "lost", volume="disk-2", bound=True),
+            VolumeClaim("shop", "waits"),
+        ),
+    )
+    names = ("bound", "half", "lost", "missing", "waits")
+    claiming = deployment(pod_shape=shape(volume_claims=names, priority_class_name="gold"))
+    view = ClusterView(storage=storage, pods=(pod("web-0", pod_shape=shape(volume_claims=("bound", "own-of-web-0"))),))
+    for dialect in Dialect:
+        demand, _ = ask_one(buffer(), workloads=[claiming], view=view, dialect=dialect)
+        assert demand.groups[0].shape.volume_claims == ("bound",)
+        assert demand.groups[0].shape.priority_class_name == ""
 
 
 def test_chunks_with_resource_claims_are_said_to_be_not_judged() -> None:

@@ -130,7 +130,7 @@ def test_a_buffer_of_so_many_replicas() -> None:
     assert (read.replicas, read.percentage, read.target) == (3, None, ObjectRef("apps", "Deployment", "shop", "web"))
 
 
-def test_a_buffer_of_pods_has_its_own_shape_without_claims() -> None:
+def test_a_buffer_of_pods_has_its_own_shape() -> None:
     spec = """\
   capacity:
     pods:
@@ -144,7 +144,7 @@ def test_a_buffer_of_pods_has_its_own_shape_without_claims() -> None:
     assert read.replicas == 2
     assert read.pod_shape is not None
     assert read.pod_shape.requests.quantities() == {"cpu": "500m", "pods": "1"}
-    assert (read.pod_shape.tolerations, read.pod_shape.volume_claims) == ((Toleration(operator="Exists"),), ())
+    assert (read.pod_shape.tolerations, read.pod_shape.volume_claims) == ((Toleration(operator="Exists"),), ("disk",))
     assert codes_of(BUFFER + spec) == []
 
 
