@@ -298,11 +298,19 @@ _DAEMONS_TOLERATE = tuple(
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet with the shape of its template. One of its pods runs on each node that fits."""
+    """A DaemonSet with the shape of its template. One of its pods runs on each node that fits.
+
+    template_generation: how often the template has changed, which each pod has as a label; "" if unknown."""
 
     namespace: str
     name: str
     shape: PodShape
+    template_generation: str = ""
+
+    def is_up_to_date(self, pod: Pod) -> bool:
+        """Whether one of its pods is of the template as it is now, as far as labels tell."""
+        made_from = dict(pod.shape.labels).get("pod-template-generation", "")
+        return not (made_from and self.template_generation) or made_from == self.template_generation
 
     @property
     def pod_shape(self) -> PodShape:

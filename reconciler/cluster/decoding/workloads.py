@@ -40,8 +40,10 @@ def selector_in(value: Any) -> LabelSelector | None:
 
 
 def daemon_set_of(daemon_set: wire.DaemonSetWire) -> DaemonSet:
-    namespace = daemon_set.metadata.namespace or ""
-    return DaemonSet(namespace, daemon_set.metadata.name, template_shape(daemon_set.spec.template, namespace))
+    metadata = daemon_set.metadata
+    namespace = metadata.namespace or ""
+    generation = (metadata.annotations or {}).get("deprecated.daemonset.template.generation", "")
+    return DaemonSet(namespace, metadata.name, template_shape(daemon_set.spec.template, namespace), generation)
 
 
 def workload_of(resource: Resource, workload: wire.WorkloadWire, data: bytes | msgspec.Raw) -> Workload | None:

@@ -49,6 +49,7 @@ _ANNOTATIONS = (
     "autoscaling.x-k8s.io/",
     "cluster-autoscaler.kubernetes.io/",
     "applyset.kubernetes.io/",
+    "deprecated.daemonset.template.generation",
 )
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _VOLUME = ("name", "persistentVolumeClaim")

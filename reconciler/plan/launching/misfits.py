@@ -47,11 +47,14 @@ def rooms_seen(view: ClusterView, before: Mapping[str, SeenRoom], now: datetime)
     rooms = {name: seen for name, seen in before.items() if now < seen.since + _KEPT_FOR}
     young = {machine.name: machine for machine in view.machines if _is_young(machine, now)}
     room_of = {name: machine.allocatable for name, machine in young.items()}
-    templates = {(item.namespace, item.name): item.shape for item in view.daemon_sets}
+    daemon_sets = {(item.namespace, item.name): item for item in view.daemon_sets}
     for pod in view.pods if young else ():
         if pod.is_daemon and pod.node_name in young:
-            template = templates.get((pod.namespace, pod.owner_name)) if pod.owner_kind == "DaemonSet" else None
-            room_of[pod.node_name] -= _unforeseen(pod.shape, template, young[pod.node_name])
+            owner = daemon_sets.get((pod.namespace, pod.owner_name))
+            if pod.owner_kind == "Node":
+                room_of[pod.node_name] -= pod.shape.requests
+            elif owner is not None and owner.is_up_to_date(pod):  # others are about to go
+                room_of[pod.node_name] -= _unforeseen(pod.shape, owner.shape, young[pod.node_name])
     for name, machine in young.items():
         asked = machine.node_claim.requests if machine.node_claim is not None else Resources()
         room, kind = room_of[name], machine.label(INSTANCE_TYPE_LABEL) or ""
@@ -72,10 +75,10 @@ def _is_young(machine: Machine, now: datetime) -> bool:
     return since is not None and now < since + _JUDGED_FOR
 
 
-def _unforeseen(pod: PodShape, template: PodShape | None, machine: Machine) -> Resources:
-    """What a daemon pod takes that its node was not planned with. template: its DaemonSet's; None of a static pod."""
+def _unforeseen(pod: PodShape, template: PodShape, machine: Machine) -> Resources:
+    """What a daemon pod takes that its node was not planned with. template: its DaemonSet's."""
     labels = {} if machine.node_claim is None else dict(machine.node_claim.labels)
-    foreseen = template.requests if template is not None and template.selects({**labels, **_UP}) else Resources()
+    foreseen = template.requests if template.selects({**labels, **_UP}) else Resources()
     return pod.requests.at_least(foreseen) - foreseen
 
 

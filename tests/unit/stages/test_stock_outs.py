@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.model.changes import Outcome, Write, WriteResult
 from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
 from tests.builders import manifest
 from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, node_ref, workload
 from tests.fakes.kept_cluster import KeptCluster, Pass
@@ -288,6 +289,31 @@ def test_what_a_node_could_not_be_planned_with_takes_room_on_every_node_of_its_t
             shop.cluster.apply({**pod, "spec": {"nodeName": node.name, "containers": [container]}})
         shop.keep(1)
     assert (asked_for(shop), shop.short()) == ([("m-2x",), ("m-8x",)], 0)
+
+
+@pytest.mark.parametrize("change", ["smaller", "elsewhere", "deleted"])
+def test_daemon_pods_of_an_earlier_template_say_nothing_of_new_nodes(change: str) -> None:
+    """A node came up lately, and then its DaemonSet is rolled out or deleted: the old pod runs for a while."""
+    shop = KeptCluster(instance_types_offered=1)
+    agent = workload("agent", kind="DaemonSet", cpu="1")
+    agent["spec"]["template"]["metadata"]["labels"]["pod-template-generation"] = "1"
+    agent["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "1"}
+    for document in (node_pool(consolidate_after="10s"), agent, workload(replicas=0, cpu="900m"), buffer(replicas=1)):
+        shop.cluster.apply(document)
+    shop.keep(60)
+    if change == "deleted":
+        shop.cluster.delete(ObjectRef("apps", "DaemonSet", "shop", "agent"))
+    else:
+        agent["metadata"]["annotations"]["deprecated.daemonset.template.generation"] = "2"
+        spec = agent["spec"]["template"]["spec"]
+        if change == "smaller":
+            spec["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+        else:
+            spec["nodeSelector"] = {"disk": "ssd"}
+        shop.cluster.apply(agent)
+    shop.keep(20)
+    shop.keep(60, workload("other", replicas=0, cpu="1800m"), buffer("other", of="other", replicas=1))
+    assert (asked_for(shop), shop.short()) == ([("m-2x",), ("m-2x",)], 0)
 
 
 # A node may come up such that its chunks cannot be there at all: the same NodeClaim is not asked for again and again.
