@@ -123,5 +123,5 @@ def tell(report: PullRequestReport, published: Published) -> Failure | None:
     if not isinstance(failure, Stalled) or failure.reason != FORBIDDEN:
         return failure
     # The tokens of Dependabot's jobs may only read. That is no fault of the change, and the report is printed.
-    click.echo(f"headroom: {failure.message}", err=True)
+    click.echo(f"headroom: {failure.with_hint}", err=True)
     return None

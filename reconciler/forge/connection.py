@@ -25,6 +25,7 @@ _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _SAFE_TWICE = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 _LONGEST_REASON = 300
+_NOT_NAMED = "check that the token is valid and may do this"
 
 
 class GoneError(Invalid):
@@ -178,7 +179,8 @@ class ForgeConnection:
             return Transient(f"{self._forge} limits the rate of requests: {what} was not carried out")
         if answer.status in {401, 403}:
             reason = FORBIDDEN if answer.status == 403 else "AuthenticationFailed"  # noqa: PLR2004 - a known token
-            return Stalled(told, reason=reason, hint="check that the token is valid and may do this")
+            right = self._plain(_missing_right(answer))
+            return Stalled(told, reason=reason, hint=f"give the token {right}" if right else _NOT_NAMED)
         if answer.status in {404, 410}:
             return GoneError(
                 f"{self._forge} has no {urlsplit(url).path}, or the token may not see it",
@@ -197,32 +199,49 @@ class ForgeConnection:
         return " ".join("".join(letter if letter.isprintable() else " " for letter in clean).split())[:_LONGEST_REASON]
 
 
-def _said(body: bytes) -> str:
-    """The forge's own message, in a field that is the same for all three."""
+def _document(body: bytes) -> dict[str, Any]:
+    """The answer as an object; empty where it is none."""
     try:
         document = json.loads(body)
     except ValueError:
-        return ""
-    if not isinstance(document, dict):
-        return ""
-    said = document.get("message") or document.get("error") or ""
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _said(body: bytes) -> str:
+    """The forge's own message, in fields that are the same for all three."""
+    document = _document(body)
+    said = document.get("message") or document.get("error_description") or document.get("error") or ""
     details = document.get("errors") or ""
     return " ".join(str(part) for part in (said, details) if part)
 
 
+def _missing_right(answer: _Answer) -> str:
+    """What a token needs for this request, as GitHub and GitLab tell; "" where they do not. Gitea tells it in its message."""
+    permissions = answer.headers.get("x-accepted-github-permissions", "")
+    scopes = answer.headers.get("x-accepted-oauth-scopes") or str(_document(answer.body).get("scope") or "")
+    if answer.status != 403 or not (permissions or scopes):  # noqa: PLR2004 - any other token may be wrong altogether
+        return ""
+    return f"the permission {permissions}" if permissions else f"the scope {scopes}"
+
+
 def _limited_for(answer: _Answer) -> float | None:
-    """Seconds until the rate limit ends; None if the answer is about something else."""
+    """Seconds until the rate limit ends; None if the answer is about something else.
+
+    GitHub's secondary limits say so in their words, often with no time. Its headers then tell of the hourly limit, which has not run out.
+    """
     headers = answer.headers
-    exhausted = answer.status == 403 and headers.get("x-ratelimit-remaining") == "0"  # noqa: PLR2004 - GitHub's way
+    exhausted = "0" in (headers.get("x-ratelimit-remaining"), headers.get("ratelimit-remaining"))
+    named = b"rate limit" in answer.body.lower()
     after = headers.get("retry-after", "")
-    if answer.status != 429 and not exhausted and not (answer.status == 403 and after):  # noqa: PLR2004 - the usual way
+    if answer.status != 429 and not (answer.status == 403 and (exhausted or named or after)):  # noqa: PLR2004 - GitHub's way
         return None
     if after.isascii() and after.isdigit():
         return float(after)
     reset = headers.get("x-ratelimit-reset") or headers.get("ratelimit-reset") or ""
-    if reset.isascii() and reset.isdigit():
+    if exhausted and reset.isascii() and reset.isdigit():
         return max(1.0, float(reset) - time.time())
-    return LONGEST_WAIT if exhausted else 1.0
+    return LONGEST_WAIT if exhausted or named else 1.0
 
 
 def _pool(api: str) -> urllib3.PoolManager:

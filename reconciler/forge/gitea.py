@@ -30,9 +30,10 @@ class Gitea(ForgeClient):
         return tuple(sorted((self._read(each) for each in listed), key=lambda pull: pull.number))
 
     def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
-        """Gitea cannot list by branch, so all are read, the newest first. Few repositories have many."""
+        """Gitea cannot list by branch, so all are read, the newest first. Few repositories have many. Where the branch was deleted, `ref` is the
+        forge's own reference."""
         listed = self._connection.pages(self._pulls, {"state": "all"}, size=_PAGE)
-        pulls = [self._read(each) for each in listed if each["head"].get("ref") == branch]
+        pulls = [self._read(each) for each in listed if each["head"].get("label") == branch]
         return tuple(sorted((pull for pull in pulls if not pull.from_fork), key=lambda pull: -pull.number))
 
     def _listed_comments(self, number: int) -> Iterable[dict[str, Any]]:

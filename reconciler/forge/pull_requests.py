@@ -306,8 +306,10 @@ def keep_open(forge: Forge, proposal: Proposal, *, changed: bool) -> int | None:
     return made.number
 
 
-def close_proposal(forge: Forge, branch: str, base: str) -> None:
-    """Closes it, since there is nothing left to propose."""
+def withdraw(forge: Forge, branch: str, base: str) -> None:
+    """Closes it, since there is nothing left to propose. Its title says so, or a later look would take it for one that a person declined."""
     for pull in forge.pull_requests_of(branch):
         if pull.is_open and pull.base_branch == base:
+            title = f"{pull.title} (withdrawn, since nothing is left to propose)"
+            forge.edit_pull_request(pull.number, title=title, body=pull.body)
             forge.close_pull_request(pull.number)

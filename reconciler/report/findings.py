@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.model.findings import Finding, Severity, help_page
-from reconciler.model.refs import counted
+from reconciler.model.refs import SourcePosition, counted
 from reconciler.report.escaping import (
     Paint,
     members,
@@ -31,6 +31,8 @@ _SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 MOST_RESULTS = 25_000
 """GitHub's limit for one run."""
+_NOWHERE = SourcePosition("in-no-file", 1)
+"""Where a finding without a file is in SARIF: GitHub refuses a whole document for one result without a place."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
@@ -109,7 +111,7 @@ def _annotation(finding: Finding) -> str:
 
 
 def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
-    """One run, with a rule for each code that occurs. Findings without a file are reported for the whole repository."""
+    """One run, with a rule for each code that occurs."""
     rows = list(findings)[:MOST_RESULTS]
     codes = sorted({finding.code for finding in rows})
     rules = [
@@ -117,6 +119,7 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
             "id": code,
             "name": "".join(word.capitalize() for word in code.split("-")),
             "shortDescription": {"text": code.replace("-", " ")},
+            "help": {"text": f"See {help_page(code)}"},
             "helpUri": help_page(code),
         }
         for code in codes
@@ -142,14 +145,13 @@ def _fingerprint(finding: Finding) -> str:
 
 def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
     text = "; ".join(filter(None, (finding.full_message, finding.hint)))
-    result: dict[str, Any] = {
+    where = finding.position or _NOWHERE
+    artifact = {"uri": uri_path(where.file), "uriBaseId": "%SRCROOT%"}
+    region = {"startLine": where.line, "startColumn": where.column}
+    return {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": _LEVELS[finding.severity],
         "message": {"text": sarif_text(text if text.endswith("?") else f"{text}.")},
+        "locations": [{"physicalLocation": {"artifactLocation": artifact, "region": region}}],
     }
-    if finding.position is not None:
-        artifact = {"uri": uri_path(finding.position.file), "uriBaseId": "%SRCROOT%"}
-        region = {"startLine": finding.position.line, "startColumn": finding.position.column}
-        result["locations"] = [{"physicalLocation": {"artifactLocation": artifact, "region": region}}]
-    return result

@@ -132,9 +132,9 @@ class WrittenBranch:
         self._branch = branch
         self._options = options
 
-    def write(self, folder: Folder, *, base: str, message: str) -> bool | None:
+    def write(self, folder: Folder, *, base: str, message: str, withdraw: Callable[[], None]) -> bool | None:
         """Writes the folder on top of the base. True: pushed. False: nothing had changed. None: it equals the base, so the branch
-        was removed.
+        was removed. withdraw: called before that, since a forge closes a pull request when its branch goes.
 
         Raises `Stalled` if the base does not exist or the push is refused.
         """
@@ -143,6 +143,7 @@ class WrittenBranch:
             tree = _tree(git, parent, folder, scratch / "files")
             earlier = self._earlier(remote)
             if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
+                withdraw()
                 if earlier:
                     remote.push(self._branch, None, earlier=earlier)
                 return None

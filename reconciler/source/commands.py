@@ -57,6 +57,12 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
         f"git may use {MEMORY // 2**20:,} MB, and a file of this commit takes more: keep large files elsewhere, or in Git LFS",
     ),
     (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http or file"),
+    (
+        # GitHub, GitLab and Gitea say why in a line before git's own.
+        r"^remote: (error: )?(GH\d+|GitLab|Gitea|Forgejo): |\[(remote )?rejected\]",
+        OPERATION_FAILED,
+        "let the token push to this branch, by force too: a protection of branches may forbid it; the daemon tries again by itself",
+    ),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from time import monotonic
 
 from reconciler.clocks import FixedClock
@@ -15,7 +16,7 @@ from reconciler.daemon.daemon import Daemon
 from reconciler.files import read_secret
 from reconciler.forge import FORGES
 from reconciler.forge.forges import check_forge
-from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
+from reconciler.forge.pull_requests import Proposal, is_declined, keep_open, withdraw
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.model.rules import UNCAPPED
 from reconciler.ports import Clock, Cluster, Forge, Proposals, ProposedPlan, PullRequest, Source
@@ -152,9 +153,13 @@ class PullRequestProposals:
                 return
             source = state.revision.partition("@sha1:")[2]
             message = f"{title}\n\nHeadroom-Source: {source}"
-            written = branch.write(Folder(settings.folder, rendered, keep), base=settings.base, message=message)
+            written = branch.write(
+                Folder(settings.folder, rendered, keep),
+                base=settings.base,
+                message=message,
+                withdraw=partial(withdraw, forge, settings.branch, settings.base),
+            )
             if written is None:
-                close_proposal(forge, settings.branch, settings.base)
                 return
             number = keep_open(forge, proposal, changed=written)
             if written:

@@ -11,6 +11,7 @@ import os
 import subprocess
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
 import urllib3
 
@@ -113,10 +114,12 @@ class Gitea:
         mail = f"--email={name}@example.invalid"
         words = ("admin", "user", "create", f"--username={name}", mail, "--password=of-a-test")
         self._admin(*words, "--must-change-password=false", *flags)
-        made = self._admin(
-            "admin", "user", "generate-access-token", f"--username={name}", f"--scopes={scopes}", "--raw"
-        )
-        return made.strip().splitlines()[-1]
+        return self.add_token(name, scopes)
+
+    def add_token(self, name: str, scopes: str) -> str:
+        """One more token of a user's."""
+        words = (f"--username={name}", f"--scopes={scopes}", f"--token-name={uuid4()}", "--raw")
+        return self._admin("admin", "user", "generate-access-token", *words).strip().splitlines()[-1]
 
     def api(self, method: str, path: str, body: dict[str, Any] | None = None, *, token: str | None = None) -> Any:
         """One request to /api/v1; ForgeError for an error status."""

@@ -195,6 +195,20 @@ def test_a_rate_limit_is_waited_for_and_nothing_is_done_twice(running: Running, 
     assert [comment.body for comment in running.forge.comments(7)] == ["Once"]
 
 
+SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
+HOUR = {"X-RateLimit-Remaining": "4321", "X-RateLimit-Reset": "99999999999"}
+"""Of the hourly limit, which has not run out."""
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_secondary_limit_without_a_time_is_waited_for_as_github_asks(running: Running, status: int) -> None:
+    """With 403 it was told as a token without the right, which fails no job; with 429 it was given up for the end of the hour."""
+    running.server.faults = [Fault(status, HOUR, SECONDARY)]
+    running.forge.add_comment(7, "Once")
+    assert running.waits == [60.0]
+    assert len(running.forge.comments(7)) == 1
+
+
 def test_a_rate_limit_of_an_hour_is_not_waited_for(running: Running) -> None:
     running.server.faults = [Fault(429, {"Retry-After": "3600"})]
     with pytest.raises(Transient, match="limits the rate of requests"):
@@ -217,6 +231,24 @@ def test_a_server_that_stays_down_is_given_up(running: Running) -> None:
     with pytest.raises(Transient, match="500"):
         running.forge.pull_request(7)
     assert running.server.faults == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "hint"),
+    [
+        ({"X-Accepted-GitHub-Permissions": "pull_requests=write"}, {}, "the permission pull_requests=write"),
+        ({"X-Accepted-OAuth-Scopes": "repo"}, {}, "the scope repo"),
+        ({}, {"error": "insufficient_scope", "error_description": "It needs more.", "scope": "api"}, "the scope api"),
+        ({"X-Accepted-GitHub-Permissions": ""}, {"message": "No."}, "check that the token is valid"),
+    ],
+)
+def test_the_right_that_a_token_lacks_is_named(
+    running: Running, headers: dict[str, str], body: dict[str, str], hint: str
+) -> None:
+    running.server.faults = [Fault(403, headers, body)]
+    with pytest.raises(Stalled, match=body.get("error_description", "403")) as told:
+        running.forge.add_comment(7, "Not by this token")
+    assert hint in told.value.hint
 
 
 @pytest.mark.parametrize(

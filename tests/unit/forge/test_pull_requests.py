@@ -18,10 +18,10 @@ from reconciler.forge.pull_requests import (
     Publication,
     Published,
     Report,
-    close_proposal,
     is_declined,
     keep_open,
     publish,
+    withdraw,
 )
 from reconciler.ports import Comment, CommitState, CommitStatus
 from tests.fakes.forge import MemoryForge
@@ -244,11 +244,22 @@ def test_what_was_merged_is_proposed_again_when_time_has_changed_it() -> None:
     assert keep_open(forge, FIRST, changed=True) == 2
 
 
+def test_what_headroom_itself_has_closed_is_proposed_again_for_the_same_commit() -> None:
+    """A schedule brings back what it took. It was never proposed again, as if a person had declined it."""
+    forge = MemoryForge()
+    keep_open(forge, FIRST, changed=True)
+    withdraw(forge, FIRST.branch, FIRST.base)
+    assert (forge.pull_request(1).is_open, forge.pull_request(1).body) == (False, "One.")
+    assert "nothing is left to propose" in forge.pull_request(1).title
+    assert not is_declined(forge, FIRST)
+    assert keep_open(forge, FIRST, changed=True) == 2
+
+
 def test_others_pull_requests_are_left_alone() -> None:
     forge = MemoryForge()
     forge.add_pull(1, branch=FIRST.branch, fork=True)
     forge.add_pull(2, branch="somebodys")
     forge.pulls[3] = replace(forge.add_pull(3, branch=FIRST.branch), base_branch="release")
     assert keep_open(forge, FIRST, changed=True) == 4
-    close_proposal(forge, FIRST.branch, FIRST.base)
+    withdraw(forge, FIRST.branch, FIRST.base)
     assert [pull.is_open for _, pull in sorted(forge.pulls.items())] == [True, True, True, False]

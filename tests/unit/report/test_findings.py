@@ -68,4 +68,5 @@ def test_sarif_links_to_the_page_of_each_code(finding: Finding) -> None:
 def test_a_finding_without_a_place_is_still_reported() -> None:
     finding = Finding("no-manifests", Severity.INFO, "nothing to read")
     assert github_annotations([finding]) == "::notice title=no-manifests::nothing to read\n"
-    assert "locations" not in sarif_document([finding])["runs"][0]["results"][0]
+    (place,) = sarif_document([finding])["runs"][0]["results"][0]["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"], "GitHub refuses the whole document otherwise"

@@ -27,7 +27,8 @@ def write(
     repository: GitRepository, files: dict[str, str] = FILES, message: str = "Rendered from main@1"
 ) -> bool | None:
     folder = Folder("rendered", files, keep=lambda name: name == "kept.yaml")
-    return WrittenBranch(repository.url, BRANCH, GitOptions()).write(folder, base="main", message=message)
+    branch = WrittenBranch(repository.url, BRANCH, GitOptions())
+    return branch.write(folder, base="main", message=message, withdraw=lambda: None)
 
 
 def at(repository: GitRepository, *words: str) -> str:
@@ -67,10 +68,36 @@ def test_it_goes_where_nothing_differs_from_the_base(repository: GitRepository) 
     assert at(repository, "branch", "--format=%(refname:short)") == "main"
 
 
+def test_its_pull_request_is_withdrawn_before_it_goes(repository: GitRepository) -> None:
+    """Forges close a pull request whose branch goes, and one that is closed as it was counts as declined by a person."""
+    write(repository)
+    there: list[str] = []
+    folder = Folder("rendered", {}, keep=lambda _: True)
+    branch = WrittenBranch(repository.url, BRANCH, GitOptions())
+    branch.write(folder, base="main", message="m", withdraw=lambda: there.append(at(repository, "rev-parse", BRANCH)))
+    assert len(there) == 1
+
+
+def test_what_the_host_says_of_a_push_that_it_refuses_is_told(repository: GitRepository) -> None:
+    """It was "failed to push some refs", with the hint to check the network."""
+    hook = repository.remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho >&2\necho 'GitLab: You are not allowed to push here.' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(Stalled, match="GitLab: You are not allowed to push here") as told:
+        write(repository)
+    assert "let the token push to this branch" in told.value.hint
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(Stalled, match="pre-receive hook declined"):
+        write(repository)
+
+
 def test_a_base_that_is_not_there_is_told(repository: GitRepository) -> None:
     branch = WrittenBranch(repository.url, BRANCH, GitOptions())
     with pytest.raises(Stalled, match="has no branch or tag 'refs/heads/release'"):
-        branch.write(Folder("rendered", FILES, keep=lambda _: False), base="release", message="m")
+        branch.write(
+            Folder("rendered", FILES, keep=lambda _: False), base="release", message="m", withdraw=lambda: None
+        )
 
 
 def replace(
