@@ -93,6 +93,12 @@ def test_everything_is_in_sight_and_can_be_read(
             assert tab.value(PALE) == [], (width, dark)
 
 
+def test_a_very_long_name_pushes_no_column_out_of_sight(addresses: dict[str, str], browser: Browser) -> None:
+    with browser.opened(f"{addresses['healthy']}/", width=1280, height=900) as tab:
+        tab.value('document.querySelector("td.name > *").textContent = "shop/" + "x".repeat(253)')
+        assert tab.value('[...document.querySelectorAll(".scroll")].every(at => at.scrollWidth <= at.clientWidth)')
+
+
 def test_the_first_line_says_what_is_wrong_and_the_title_too(addresses: dict[str, str], browser: Browser) -> None:
     with browser.opened(f"{addresses['sick']}/", width=390, height=844) as tab:
         first = "2 of 5 buffers are not full: shop/search is not ready and shop/flash-sale lacks 3 of 14 chunks"
