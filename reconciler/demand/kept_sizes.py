@@ -160,7 +160,7 @@ class RunningShares:
         known = self._before.get(share_key(buffer.ref))
         before = known if known is not None and known.rule == rule else RememberedShare(rule, count)
         # Pods that could not be read may run all the same.
-        least = 0 if self._view.complete else before.chunks
+        least = 0 if self._view.complete else before.size
         return _kept(share, before.after(max(count, least), self._now, self._shrink_after), self._shrink_after)
 
 
@@ -181,10 +181,10 @@ def _kept(share: Share, record: RememberedShare, shrink_after: timedelta) -> Sha
     """The share, or a larger size of before that has not been too much for long enough."""
     if record.size == share.count:
         return replace(share, record=record)
-    if not record.larger:
+    if record.less_since is None:
         fact = f"{record.size:,} as before, since the cluster could not be read in full"
         return replace(share, count=record.size, facts=(*share.facts, fact), record=record)
-    shrinks_at = record.larger[0][1].astimezone(UTC) + shrink_after
+    shrinks_at = record.less_since.astimezone(UTC) + shrink_after
     until, after = f"{shrinks_at:%Y-%m-%d %H:%M:%S} UTC", format_duration(shrink_after)
     fact = f"{record.size:,} until {until}, since it shrinks after {after} of less (buffers.shrinkAfter)"
     return replace(share, count=record.size, facts=(*share.facts, fact), record=record, shrinks_at=shrinks_at)

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.model.conditions import Condition
@@ -42,9 +42,6 @@ PERCENT_OF_HINT = (
 )
 _NODE_POOL = re.compile(r"nodepool/(?P<name>[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)", re.ASCII)
 _SELECTOR = "selector:"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SLOTS = 10
-"""Within each tenth of the time to shrink one size is remembered, so that a slow decline takes little of the inventory."""
 
 
 class Where(StrEnum):
@@ -100,36 +97,20 @@ def is_percent_of(text: str) -> bool:
 
 
 class RememberedShare(Record, frozen=True):
-    """The sizes of one share, in chunks.
-
-    rule: a digest of what is declared; sizes by another rule say nothing. chunks: as of the last pass. larger: sizes before that, each with
-    the time from which there was less; the largest first, which is also the oldest.
-    """
+    """rule: a digest of what is declared; a size by another rule says nothing. size: in chunks. less_since: since when the share has been
+    less than that; None while it is not."""
 
     rule: str
-    chunks: int
-    larger: tuple[tuple[int, Moment], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """How many chunks are asked for: the most since the time to shrink began."""
-        return self.larger[0][0] if self.larger else self.chunks
+    size: int
+    less_since: Moment | None = None
 
     def after(self, chunks: int, now: datetime, shrink_after: timedelta) -> RememberedShare:
-        """The record once the share is this many chunks. It is the same as long as the share is and no time is over.
-
-        Of several sizes within a tenth of `shrink_after` the largest stays as long as the last of them would.
-        """
-        # A clock that was set back must not prolong a size: no time lies ahead.
-        before = [(size, min(at, now)) for size, at in self.larger]
-        if chunks < self.chunks:
-            before.append((self.chunks, now))
-        larger: dict[int, tuple[int, datetime]] = {}
-        for size, at in before:
-            if size > chunks and now - at < shrink_after:
-                slot = (at - _EPOCH) // (shrink_after / _SLOTS)
-                larger[slot] = (larger.get(slot, (size, at))[0], at)
-        return self.but(chunks=chunks, larger=tuple(larger.values()))
+        """The record once the share is this many chunks. A decline is waited for once: what the share is by then counts."""
+        # A clock that was set back must not prolong a size: the time does not lie ahead.
+        since = min(self.less_since or now, now)
+        if chunks >= self.size or now - since >= shrink_after:
+            return RememberedShare(self.rule, chunks)
+        return self.but(less_since=since)
 
 
 def share_key(ref: ObjectRef) -> str:

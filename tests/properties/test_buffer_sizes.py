@@ -43,20 +43,18 @@ def test_a_size_is_the_larger_wish_within_the_limits(
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30)), min_size=1), st.integers(0, 900))
 def test_a_share_grows_at_once_and_never_shrinks_sooner_than_it_may(steps: list[tuple[int, int]], wait: int) -> None:
-    """Each step: seconds since the last, and how many chunks the share is then. A size ends where the next begins."""
+    """Each step: seconds since the last, and how many chunks the share is then. enough: when it was last as large as the size."""
     shrink_after = timedelta(seconds=wait)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     record = RememberedShare("rule", steps[0][1])
-    before: list[tuple[int, datetime]] = []
+    enough = now
     for seconds, chunks in steps:
-        if seconds:
-            now += timedelta(seconds=seconds)
-        before.append((record.chunks, now))
+        now += timedelta(seconds=seconds)
+        before = record.size
+        enough = now if chunks >= before else enough
         record = record.after(chunks, now, shrink_after)
-        kept = max([chunks, *(size for size, ended in before if now - ended < shrink_after)])
-        longest = max([chunks, *(size for size, ended in before if now - ended < shrink_after * 1.1)])
-        assert kept <= record.size <= longest
-        assert len(record.larger) <= 11
+        assert record.size in {chunks, max(before, chunks)}
+        assert record.size >= before or now - enough >= shrink_after
         assert record.after(chunks, now, shrink_after) == record
         assert remembered(records_of(SHARES_KEY, {"shop/web": record}), SHARES_KEY, RememberedShare) == {
             "shop/web": record

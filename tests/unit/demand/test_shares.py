@@ -233,14 +233,10 @@ def test_nothing_is_written_while_nothing_changes() -> None:
     assert life.memory == before
 
 
-def test_a_slow_decline_is_remembered_in_few_steps_and_none_is_forgotten_early() -> None:
+def test_a_decline_is_waited_for_once() -> None:
     life = Life()
-    sizes = {minute: life.size(minute, 10 * (160 - minute)) for minute in range(120)}
-    for minute in range(20, 120):
-        # What was asked for up to ten minutes ago, and no more than a tenth longer.
-        assert 161 - (minute - 10) - 1 <= (sizes[minute] or 0) <= 161 - (minute - 11)
-    (entry,) = life.memory["shares"].values()  # type: ignore[attr-defined]
-    assert len(entry["larger"]) <= 11
+    sizes = [life.size(minute, pods) for minute, pods in ((0, 60), (1, 50), (9, 30), (10.9, 20), (11, 20), (12, 10))]
+    assert sizes == [6, 6, 6, 6, 2, 2]
 
 
 @pytest.mark.parametrize("percentage", [5, 11])
@@ -288,8 +284,8 @@ def test_a_clock_that_was_set_back_prolongs_no_size() -> None:
         None,
         [],
         {},
-        {"rule": "", "chunks": "x", "larger": []},
-        {"rule": "", "chunks": 1, "larger": [[9, "2026-01-01T00:00:00"]]},
+        {"rule": "", "size": "x"},
+        {"rule": "", "size": 9, "lessSince": "2026-01-01"},
     ],
 )
 def test_what_cannot_be_read_is_dropped(entry: object) -> None:

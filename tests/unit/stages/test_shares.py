@@ -86,7 +86,7 @@ def test_its_memory_goes_with_it() -> None:
     shop = Shop("selector:app=web")
     shop.scale(20)
     shop.plan(1)
-    assert remembered(shop.memory(), SHARES_KEY, RememberedShare)["shop/spare"].chunks == 2
+    assert remembered(shop.memory(), SHARES_KEY, RememberedShare)["shop/spare"].size == 2
     shop.daemon.source.commit({"shape.yaml": SHAPE})
     shop.plan(1)
     assert "shares" not in shop.memory()
