@@ -10,8 +10,6 @@ from typing import Any
 import click
 
 from reconciler.cli.options import Moment, Progress, options, output_option, settings_from, tell_unread
-from reconciler.model import codes
-from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Misused
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodePool
@@ -170,8 +168,8 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
         progress("git")
         local = in_utc(read(repository_tree(settings, now).files), now)
     declared = local.declared
-    partial = [(item, budgets_alone(item)) for item in declared.manifests if item.partial and item.ref.kind == _KIND]
-    alone = [pool for _, pool in partial if pool is not None]
+    partial = (item for item in declared.manifests if item.partial and item.ref.kind == _KIND)
+    alone = [pool for pool in map(budgets_alone, partial) if pool is not None]
     all_pools = sorted((*declared.node_pools, *alone), key=lambda pool: pool.name)
     pools = named_as_written(all_pools, local.pools)
     states = _counted(pools, counts)
@@ -185,10 +183,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
         f"Disruption budgets in {where}",
         pools,
         states,
-        (
-            *_told((*declared.findings, *local.findings)),
-            *(_not_known_here(item) for item, pool in partial if pool is None),
-        ),
+        _told((*declared.findings, *local.findings)),
         local.pools,
     )
 
@@ -218,18 +213,6 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
     states = {**pool_states(all_bins(seen.view)), **_counted(pools, counts)}
     return Pools(
         f"Disruption budgets on {cluster}", pools, states, (*_told(seen.findings), *not_there), seen.local_budgets
-    )
-
-
-def _not_known_here(item: DeclaredManifest) -> Finding:
-    """A finding about a partial document without budgets: those in the cluster apply, but the cluster is not read here."""
-    return Finding(
-        codes.POOL_NOT_THERE.name,
-        Severity.INFO,
-        "has neither spec.template nor budgets: its budgets in the cluster are not known here",
-        item.position,
-        item.ref,
-        hint="read them from the cluster: --cluster, with or without --nodes",
     )
 
 

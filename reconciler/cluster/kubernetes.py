@@ -1,11 +1,11 @@
-"""A real cluster, watched and written to. Its Events about what headroom did are best effort, and a repeated one increases a count."""
+"""A real cluster, watched and written to. Its Events about what headroom did are best effort, and one is not repeated within half an hour."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ import msgspec
 
 from reconciler.cluster.access import Access
 from reconciler.cluster.apply import InventoryParent
-from reconciler.cluster.connection import JSON, NOT_FOUND, Answer, Connection, Count, uncounted
+from reconciler.cluster.connection import JSON, Connection, Count, uncounted
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection, LeaseRecord
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
@@ -236,7 +236,6 @@ def _some(waited: Sequence[str]) -> str:
     return abridged([*told, *late], len(told) + _MOST_NAMED)
 
 
-_MERGE = "application/merge-patch+json"
 _REPEATED_WITHIN = timedelta(minutes=30)
 _LONGEST_MESSAGE = 1024
 _MOST_REMEMBERED = 2000
@@ -254,33 +253,26 @@ class EventLog:
     uid_of: Callable[[ObjectRef], str]
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _lock: Lock = field(default_factory=Lock)
-    _told: dict[Event, tuple[datetime, str, int]] = field(default_factory=dict)
+    _told: dict[Event, datetime] = field(default_factory=dict)
 
     def record(self, event: Event) -> None:
         """Writes an event. Never raises, since a lost event does no harm."""
         now = self.now()
         with suppress(Failure), self._lock:
-            last, name, count = self._told.get(event, (now, "", 0))
-            if name and now - last < _REPEATED_WITHIN:
-                more = {"count": count + 1, "lastTimestamp": time_text(now)}
-                if self._send("PATCH", event, f"/{name}", _MERGE, more).status != NOT_FOUND:
-                    self._told[event] = (now, name, count + 1)
-                    return
+            if event in self._told and now - self._told[event] < _REPEATED_WITHIN:
+                return
             if len(self._told) >= _MOST_REMEMBERED:
                 self._told.clear()
             digest = hashlib.sha256(f"{event}{now.timestamp()}".encode()).hexdigest()[:16]
             name = f"{event.ref.name[:200]}.{digest}"
-            self._send("POST", event, "", JSON, self._document(event, name, now))
-            self._told[event] = (now, name, 1)
-
-    def _send(self, method: str, event: Event, below: str, content_type: str, body: Mapping[str, Any]) -> Answer:
-        return self.connection.request(
-            method,
-            f"{collection_path('', 'v1', 'events', _namespace(event))}{below}",
-            body=msgspec.json.encode(body),
-            headers={"Content-Type": content_type},
-            resource="events",
-        )
+            self.connection.request(
+                "POST",
+                collection_path("", "v1", "events", _namespace(event)),
+                body=msgspec.json.encode(self._document(event, name, now)),
+                headers={"Content-Type": JSON},
+                resource="events",
+            )
+            self._told[event] = now
 
     def _document(self, event: Event, name: str, now: datetime) -> dict[str, Any]:
         ref = event.ref

@@ -167,7 +167,7 @@ def _no_pool_words(findings: Sequence[Finding]) -> str:
     """Why there is no row: no NodePool is declared, or all were left out because of findings."""
     left_out = list(dict.fromkeys(str(item.ref) for item in findings if item.ref is not None))
     if not left_out:
-        return "There is no NodePool."
+        return "There is no NodePool to show."
     words = "is left out; see the finding" if len(left_out) == 1 else "are left out; see the findings"
     return f"{listed(left_out)} {words}."
 

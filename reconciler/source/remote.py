@@ -23,7 +23,6 @@ GOOD = "refs/headroom/good"
 PROVEN = "refs/headroom/proven"
 """The last commit of which a pass has ended."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_LONGER_NAME = re.compile(r"[0-9a-f]{64}")
 _MOST_PACKS = 40
 _FILTER = "--filter=blob:none"
 _NO_HISTORY = ("no commits selected for shallow", "error processing shallow info", "does not support")
@@ -100,11 +99,6 @@ class Remote:
                 default = target.removeprefix("ref: ")
             elif _COMMIT.fullmatch(target):
                 commits[ref] = target
-            elif _LONGER_NAME.fullmatch(target):
-                raise Stalled(
-                    f"{self._address.shown} names its objects by SHA-256, which is not supported",
-                    reason=OPERATION_FAILED,
-                )
         return commits, default
 
     def fetch(self, head: Head) -> str:

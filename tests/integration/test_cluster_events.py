@@ -60,12 +60,12 @@ def test_an_event_is_about_its_object(cluster: KubernetesCluster, plane: Control
     assert event["message"] == "spec.replicas belongs to somebody"
 
 
-def test_the_same_again_is_counted(cluster: KubernetesCluster, plane: ControlPlane) -> None:
+def test_the_same_again_is_told_once(cluster: KubernetesCluster, plane: ControlPlane) -> None:
     for _ in range(3):
         cluster.record(Event(buffer_ref(), "Normal", "Applied", "from Git"))
     cluster.record(Event(buffer_ref(), "Normal", "Applied", "once more, differently"))
     assert sorted((item["message"], item["count"]) for item in events(plane)) == [
-        ("from Git", 3),
+        ("from Git", 1),
         ("once more, differently", 1),
     ]
 

@@ -30,8 +30,6 @@ MOST_SURPLUS = 64 * 2**20
 """The most characters that the aliases of all files together may add to what is written. What is copied is held in memory."""
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(r"^---(?=[ \t]*(?:#[^\n]*)?\r?$)", re.MULTILINE)
-_ESCAPED_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
-"""A character beyond the first 65,536 as JSON may write it, which YAML does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,6 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
             f"byte {error.start} is not UTF-8", place, hint="save the file with UTF-8 encoding"
         )
         return
-    if path.endswith(".json"):
-        text = _ESCAPED_PAIR.sub(lambda pair: pair[1] + _character(pair[2], pair[3]), text)
     marks = Marks()
     count = 0
     for first_line, part in _split(text):
@@ -99,11 +95,6 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
                 yield _too_many(item.position, MOST_DOCUMENTS_IN_A_FILE, "the file has")
                 return
             yield item
-
-
-def _character(high: str, low: str) -> str:
-    """The character of two surrogates in hexadecimal digits."""
-    return bytes.fromhex(high + low).decode("utf-16-be")
 
 
 def plain(text: str) -> Any:

@@ -90,7 +90,7 @@ def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, col
         f"{paint('bold', schedule.ref.short)}{where}",
         *wrapped(f"  {timeline.outcome.current_value:,} now, {moment(now, zone)}; {_next_words(timeline)}", columns),
         "",
-        f"  Hours of {schedule.timezone}{_offsets(timeline, zone)}",
+        f"  Hours of {schedule.timezone}",
         *(f"  {line}".rstrip() for line in _grid(timeline, zone, now, paint)),
     ]
     changes = _changes(timeline, now)
@@ -127,14 +127,6 @@ def _behavior_name(behavior: int | None) -> str:
 def dated(time: datetime, zone: ZoneInfo) -> str:
     """`Mon 2026-11-23 09:00 PST (17:00 UTC)`, with the weekday, since schedules go by weekdays."""
     return f"{time.astimezone(zone):%a} {moment(time, zone)}"
-
-
-def _offsets(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
-    """` (UTC-08:00, then UTC-07:00)`: the offsets at both ends of the span; "" for UTC itself."""
-    ends = (timeline.start, timeline.end - timedelta(seconds=1))
-    first, last = (f"{time.astimezone(zone):%z}" for time in ends)
-    words = [f"UTC{text[:3]}:{text[3:5]}" for text in dict.fromkeys((first, last))]
-    return "" if zone.key == "UTC" else f" ({', then '.join(words)})"
 
 
 def _findings(findings: Iterable[Finding], paint: Paint, width: int | None) -> list[str]:

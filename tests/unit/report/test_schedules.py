@@ -63,11 +63,6 @@ def test_an_hour_that_is_set_over_is_blank_and_one_that_comes_twice_is_one_cell(
     assert autumn[14:62] == f"{'7':█<24}{'0':·<24}"
 
 
-def test_the_clocks_distance_from_utc_is_told_at_both_ends() -> None:
-    schedule = daily(TimePattern(hours=(0,)), TimePattern(hours=(12,)), "Australia/Lord_Howe")
-    assert "  Hours of Australia/Lord_Howe (UTC+10:30, then UTC+11:00)" in drawn(schedule, date(2026, 10, 3), 3)
-
-
 def test_one_value_is_neither_light_nor_dark() -> None:
     lines = drawn(Schedule(REF, 3), date(2026, 11, 23))
     assert row(lines, "Mon 23 Nov")[14:62] == f"{'3':▒<48}"
