@@ -11,7 +11,16 @@ from typing import Any, Generic, TypeVar
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
 from reconciler.model.refs import ObjectRef, by_key, counted
 from reconciler.model.timelines import HOUR, Spending, SteadyState, WindowCost, aligned
-from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, dollars, keeper_words, moment, table_row
+from reconciler.report.words import (
+    NOT_SHOWN,
+    amounts_words,
+    an_hour,
+    change_words,
+    dollars,
+    keeper_words,
+    moment,
+    table_row,
+)
 
 T = TypeVar("T")
 CENTS = 0.005
@@ -172,9 +181,10 @@ class CostChange:
         more = [(instant, count) for instant, count in counts if count > 0]
         return rise_of(more, int) if more else None
 
-    def more_unpriced(self) -> int:
-        """By how many nodes without a known price the head exceeds the base at most."""
-        return max(0, *(after.unpriced - before.unpriced for _, _, before, after in self.spans()))
+    def unpriced(self) -> tuple[int, int]:
+        """By how many nodes without a known price the head exceeds the base at most, and falls short of it at most."""
+        more = [after.unpriced - before.unpriced for _, _, before, after in self.spans()]
+        return max(0, *more), max(0, *(-count for count in more))
 
     def shortfalls(self) -> dict[ObjectRef, Rise[Shortfall]]:
         """What each demand loses over time, of those that lose anything at any time."""
@@ -222,6 +232,13 @@ class CostChange:
         order = sorted(left.keys() | right.keys(), key=lambda key: (key[0], key[1] is not None, -(key[1] or 0)))
         rows = [WindowRow(*key, left.get(key), right.get(key)) for key in order]
         return [row for row in rows if _differs(row)]
+
+
+def unpriced_words(cost: CostChange) -> str:
+    """`2 more nodes without a known price`; "" where as many have none on both sides."""
+    counts = zip(cost.unpriced(), ("more node", "fewer node"), strict=True)
+    words = [counted(count, noun) for count, noun in counts if count]
+    return f"{' or '.join(words)} without a known price" if words else ""
 
 
 def _shortfalls(before: SteadyState, after: SteadyState) -> Iterator[tuple[ObjectRef, Shortfall]]:
@@ -293,7 +310,7 @@ def _about(item: CostRow) -> list[str]:
     words = []
     if item.ref.kind == REQUEST_KIND:
         words.append("once, while its capacity is booked")
-        words += [f"{dollars(item.per_hour)} an hour for as long as its pods run"] if item.per_hour is not None else []
+        words += [f"{an_hour(item.per_hour)} an hour for as long as its pods run"] if item.per_hour is not None else []
     elif item.per_replica is not None:
         words.append(f"{dollars(item.per_replica)} for one replica all the time")
     if item.kept_by is not None and item.kept_by.by is not Keeper.HEADROOM:

@@ -10,6 +10,7 @@ from reconciler.model.demand import Keeper, Service
 from reconciler.model.refs import abridged, by_key
 
 NOT_SHOWN = "nothing in the cluster shows that an autoscaler serves CapacityBuffers"
+_TEN_CENTS = 0.1
 MOST_NAMES = 3
 """The most names in one row; the rest is counted."""
 Row = dict[str, Any]
@@ -57,6 +58,11 @@ def cluster_title(name: str) -> str:
 
 def dollars(amount: float, digits: int = 2) -> str:
     return f"-${-amount:,.{digits}f}" if amount < 0 else f"${amount:,.{digits}f}"
+
+
+def an_hour(price: float) -> str:
+    """A sum of prices an hour: `$1.05`, and below ten cents `$0.0042`, since $0.00 an hour is $3.02 over 30 days."""
+    return dollars(price, 4 if 0 < price < _TEN_CENTS else 2)
 
 
 def signed_dollars(amount: float) -> str:

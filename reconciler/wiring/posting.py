@@ -175,7 +175,12 @@ def is_too_little(change: Difference, above: float) -> bool:
         return False
     if not change.has_changes:
         return True
-    return change.cost is not None and abs(change.cost.delta) < above and not sample_words(change.base, change.head)
+    cost = change.cost
+    return (
+        cost is not None
+        and not (sample_words(change.base, change.head) or any(cost.unpriced()))
+        and abs(cost.delta) < above
+    )
 
 
 def _state(change: Difference) -> CommitState:

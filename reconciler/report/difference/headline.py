@@ -13,11 +13,11 @@ from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef, counted, listed
-from reconciler.report.costs import CostChange, Rise, Shortfall, losing_words, loss_words
+from reconciler.report.costs import CostChange, Rise, Shortfall, losing_words, loss_words, unpriced_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.room import named_room, room_words
 from reconciler.report.plan.words import SPAN, sample_words
-from reconciler.report.words import NOT_SHOWN, dollars, moment, percent_words, signed_dollars
+from reconciler.report.words import NOT_SHOWN, an_hour, dollars, moment, percent_words, signed_dollars
 
 _GONE = frozenset({Action.DELETE, Action.KEEP})
 _VERBS = {
@@ -170,9 +170,14 @@ def cost_words(change: Difference) -> str:
         return f"{signed_dollars(change.per_month_delta)} a month{samples}"
     words = percent_words(change.cost.before, change.cost.after)
     until = " once the templates render" if is_unrendered(change) else ""
-    over = f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{samples}{until}"
+    unpriced = unpriced_words(change.cost)
+    if words == "no change":
+        words, joint = ("cost not known", ": ") if unpriced else ("no change in cost", "")
+    else:
+        joint = ", not counting " if unpriced else ""
+    over = f"{words} over the coming {SPAN}{samples}{until}{joint}{unpriced}"
     running = [
-        f"{dollars(row.per_hour)} an hour while {row.ref.short} runs"
+        f"{an_hour(row.per_hour)} an hour while {row.ref.short} runs"
         for row in change.cost.demands()
         if row.ref is not None and row.per_hour is not None and row.delta > 0
     ]
@@ -257,8 +262,8 @@ def title(change: Difference) -> str:
 def hourly_words(change: Difference) -> str:
     """What an hour costs at present, without the change and with it."""
     return (
-        f"at this hour {dollars(change.per_hour_before)}/h without it, {dollars(change.per_hour_after)}/h with it"
-        f" ({dollars(change.per_hour_now)}/h for the nodes that exist now)"
+        f"at this hour {an_hour(change.per_hour_before)}/h without it, {an_hour(change.per_hour_after)}/h with it"
+        f" ({an_hour(change.per_hour_now)}/h for the nodes that exist now)"
     )
 
 
@@ -318,8 +323,9 @@ class Gates:
             sentences.append(
                 f"{signed_dollars(cost.delta)} over 30 days is more than the {dollars(bound)} that are allowed"
             )
-        if cost.more_unpriced():
-            sentences.append(f"{counted(cost.more_unpriced(), 'new node')} without a known price: {keeps}")
+        more, _ = cost.unpriced()
+        if more:
+            sentences.append(f"{counted(more, 'new node')} without a known price: {keeps}")
         return sentences
 
 

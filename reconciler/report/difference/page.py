@@ -8,7 +8,7 @@ from datetime import tzinfo
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef, listed
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.costs import cost_parts, loss_words, short_words
+from reconciler.report.costs import cost_parts, loss_words, short_words, unpriced_words
 from reconciler.report.difference.difference import Difference, unplaced
 from reconciler.report.difference.headline import headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
@@ -109,7 +109,8 @@ def _cost_words(change: Difference) -> str:
     if cost is None:
         return hour
     delta = change_words(cost.before, cost.after)
-    return f"{amounts_words(cost.before, cost.after)} over {SPAN} ({delta}); {hour}"
+    uncounted = f", not counting {unpriced}" if (unpriced := unpriced_words(cost)) else ""
+    return f"{amounts_words(cost.before, cost.after)} over {SPAN} ({delta}{uncounted}); {hour}"
 
 
 def _sections(change: Difference, zone: tzinfo | None) -> list[Row]:

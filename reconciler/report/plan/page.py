@@ -47,13 +47,13 @@ from reconciler.report.words import (
     MOST_NAMES,
     NOT_SHOWN,
     Row,
-    dollars,
+    an_hour,
+    change_words,
     hourly,
     keeper_words,
     local_zone,
     moment,
     short_revision,
-    signed_dollars,
     size_words,
     table_row,
 )
@@ -100,10 +100,10 @@ def plan_page(
 
 def _cost_words(plan: Plan, spending: Spending | None) -> str:
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
-    hours = f"{dollars(before)}/h → {dollars(after)}/h"
+    hours = f"{an_hour(before)}/h → {an_hour(after)}/h"
     if spending is not None:
         return f"{hours}; {spending_words(plan, spending)}"
-    return f"{hours} ({signed_dollars((after - before) * HOURS_OF_SPAN)} over {SPAN} at this price)"
+    return f"{hours} ({change_words(before * HOURS_OF_SPAN, after * HOURS_OF_SPAN)} over {SPAN} at this price)"
 
 
 def _demands(plan: Plan) -> Row:

@@ -22,7 +22,7 @@ from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, counted, listed
 from reconciler.model.remembered import WaitingDeletions
 from reconciler.model.timelines import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
-from reconciler.report.words import change_words, dollars, hourly, moment
+from reconciler.report.words import an_hour, change_words, dollars, hourly, moment
 
 _RESERVED = "reserved"
 
@@ -283,7 +283,7 @@ def _paid_for_a_while(plan: Plan) -> list[str]:
         price = sum(shares[ref] for ref in refs)
         if price:
             month, about = dollars(price * HOURS_OF_SPAN), listed(map(str, sorted(refs)), most=_MOST_NAMED)
-            notes.append(f"{dollars(price)}/h of the new nodes, {month} over {SPAN}, is for {about}: paid only {until}")
+            notes.append(f"{an_hour(price)}/h of the new nodes, {month} over {SPAN}, is for {about}: paid only {until}")
     return notes
 
 

@@ -9,7 +9,7 @@ from reconciler import __version__
 from reconciler.model.refs import counted
 from reconciler.report.escaping import terminal
 from reconciler.report.status.words import Row, buffers_in, chunks_tile, headline, tile
-from reconciler.report.words import dollars
+from reconciler.report.words import an_hour
 
 CLUSTERS_SCHEMA = "headroom.dev/clusters/v1"
 
@@ -84,7 +84,7 @@ def _tiles(rows: Sequence[Row]) -> list[dict[str, str]]:
         tile("Clusters", f"{well:,} of {len(rows):,}", "without a failure", tone),
         chunks_tile(ready, wanted, sum(row["buffers"] for row in rows)),
         tile("Nodes", f"{nodes:,}", f"{held:,} held"),
-        tile("Cost an hour", dollars(sum(row["perHour"] for row in rows)), "all nodes"),
+        tile("Cost an hour", an_hour(sum(row["perHour"] for row in rows)), "all nodes"),
     ]
 
 
@@ -101,5 +101,5 @@ def _shown(row: Row) -> dict[str, Any]:
         "tone": ("bad" if row["why"] else "warn" if short else "good") if row["wanted"] else "",
         "words": row["why"][0] if row["why"] else row["headline"],
         "commit": (row["revision"] or "").rpartition(":")[2][:8],
-        "cost": dollars(row["perHour"]),
+        "cost": an_hour(row["perHour"]),
     }

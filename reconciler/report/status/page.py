@@ -28,9 +28,10 @@ from reconciler.report.status.words import (
     requests_in,
     size_words,
     tile,
+    unpriced_words,
     why_of,
 )
-from reconciler.report.words import cluster_title, dollars
+from reconciler.report.words import an_hour, cluster_title, hourly
 
 WIDE, NARROW = 1100, 358
 """Widths of pictures in pixels: each page has both, and shows the one that fits."""
@@ -147,11 +148,12 @@ def _tiles(document: Row, buffers: Sequence[Row]) -> list[dict[str, str]]:
     nodes, held, coming = (sum(row[key] for row in document["nodePools"]) for key in ("nodes", "held", "coming"))
     counts = document["counts"]
     now, after = document["cost"]["perHour"], document["cost"]["perHourAfter"]
-    moving = f"{dollars(after)} once the plan is carried out" if round(after, 2) != round(now, 2) else ""
+    moving = f"{an_hour(after)} once the plan is carried out" if an_hour(after) != an_hour(now) else ""
+    more = unpriced_words(document) or moving or f"{an_hour(kept)} for buffers alone"
     return [
         chunks_tile(ready, wanted, len(buffers)),
         tile("Nodes", f"{nodes:,}", ", ".join([f"{held:,} held", *([f"{coming:,} coming"] if coming else [])])),
-        tile("Cost an hour", dollars(now), moving or f"{dollars(kept)} for buffers alone"),
+        tile("Cost an hour", an_hour(now), more),
         tile(
             "Findings",
             counted(counts["error"], "error"),
@@ -181,7 +183,7 @@ def _demand_row(row: Row) -> dict[str, Any]:
         "wanted": row["desired"] or 0,
         "why": why_of(row),
         "nodes": len(capacity["nodes"]),
-        "cost": f"{dollars(capacity['pricePerHour'])}/h",
+        "cost": f"{an_hour(capacity['pricePerHour'])}/h",
     }
 
 
@@ -201,8 +203,7 @@ def _pool_row(row: Row, nodes: Sequence[StandingNode], now: datetime) -> dict[st
         "tone": "bad" if row["notReady"] else "",
         "cpu": _percent(row["cpuUsed"]),
         "memory": _percent(row["memoryUsed"]),
-        "cost": f"{dollars(row['pricePerHour'])}/h",
-        "unpriced": row["unpriced"],
+        "cost": f"{an_hour(row['pricePerHour'])}/h",
         "nodes": [_node_row(node, now) for node in own[:MOST_NODES]],
         "more": max(0, len(own) - MOST_NODES),
     }
@@ -239,7 +240,7 @@ def _node_row(node: StandingNode, now: datetime, *, only: str = "") -> dict[str,
         "kind": " ".join(part for part in (node.instance_type, node.zone, node.capacity_type) if part),
         "cpu": _percent(node.cpu),
         "memory": _percent(node.memory),
-        "cost": "" if node.price is None else f"{dollars(node.price, 4)}/h",
+        "cost": "" if node.price is None else hourly(node.price),
         "holds": listed((f"{count:,} of {ref}" for ref, count in shown.items()), most=MOST_HOLDERS),
         "expires": timestamp(node.expires) if node.expires is not None and _expires_soon(node, now) else None,
     }
@@ -259,7 +260,7 @@ def _budget_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def _pass_row(row: Row, links: Links) -> dict[str, Any]:
     words = (("nodesMade", "made"), ("nodesDeleted", "deleted"))
-    before, after = (None if row[key] is None else dollars(row[key]) for key in ("perHourBefore", "perHourAfter"))
+    before, after = (None if row[key] is None else an_hour(row[key]) for key in ("perHourBefore", "perHourAfter"))
     return {
         "times": 1,
         **row,
@@ -295,9 +296,9 @@ def fill_chart(points: Sequence[FillPoint], now: datetime, width: int) -> str:
     worst = max(points, key=lambda point: point.wanted - point.ready)
     title = f"The last {_age(now - start)}"
     lack = f"at the worst {worst.wanted - worst.ready:,} of {worst.wanted:,} chunks were missing"
-    description = f"{last.ready:,} of {last.wanted:,} chunks are ready; {lack}; {dollars(last.price)} an hour"
+    description = f"{last.ready:,} of {last.wanted:,} chunks are ready; {lack}; {an_hour(last.price)} an hour"
     drawing = Drawing(width, title, description)
-    left = 12 + max(width_of(f"{most:,}"), width_of(f"${dearest:,.2f}") if dearest else 0)
+    left = 12 + max(width_of(f"{most:,}"), width_of(an_hour(dearest)) if dearest else 0)
     right = width - 8.0
 
     def x(time: datetime) -> float:
@@ -319,7 +320,7 @@ def fill_chart(points: Sequence[FillPoint], now: datetime, width: int) -> str:
         drawing.text(left, base + _GAP - 8, "All nodes, USD an hour", "soft small")
         base += _GAP + _LOW
         steps(lambda point: point.price, _LOW / dearest, "v1")
-        drawing.text(left - 5, base - _LOW + 9, f"${dearest:,.2f}", "soft small", anchor="end")
+        drawing.text(left - 5, base - _LOW + 9, an_hour(dearest), "soft small", anchor="end")
         drawing.line(left, base, right, base)
     _axis(drawing, now - start, left, right, base)
     return drawing.svg(base + 20)

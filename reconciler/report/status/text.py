@@ -22,9 +22,10 @@ from reconciler.report.status.words import (
     request_words,
     requests_in,
     size_words,
+    unpriced_words,
     why_of,
 )
-from reconciler.report.words import dollars, moment, short_revision
+from reconciler.report.words import an_hour, moment, short_revision
 
 MOST_BUFFERS = 40
 """The most buffers in the text, those first that lack something; the rest is counted. The JSON has all of them."""
@@ -51,10 +52,13 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
         *_node_lines(document["nodePools"]),
     ]
     if document["planned"] is not None:
-        after = (
-            "" if cost["perHour"] == cost["perHourAfter"] else f", {dollars(cost['perHourAfter'])}/h once that is done"
-        )
-        lines.append(f"  cost        {dollars(cost['perHour'])}/h of all nodes{after}")
+        now, after = an_hour(cost["perHour"]), an_hour(cost["perHourAfter"])
+        facts = [
+            f"{now}/h of all nodes",
+            unpriced_words(document),
+            "" if now == after else f"{after}/h once that is done",
+        ]
+        lines.append(f"  cost        {', '.join(filter(None, facts))}")
     lines += [f"  waits       {what}{_until(until)}" for until, what in held_back(document)]
     lines += _finding_lines(document, paint)
     lines.append(_last_pass_line(document))
@@ -105,7 +109,7 @@ def _node_lines(rows: Iterable[Row]) -> Iterator[str]:
         facts = [counted(row["nodes"], "node"), *pool_facts(row)]
         if row["cpuUsed"] is not None:
             facts.append(f"CPU {row['cpuUsed']:.0%}, memory {row['memoryUsed'] or 0:.0%} used")
-        yield f"  nodes       {row['name'] or 'no NodePool'}: {', '.join(facts)}, {dollars(row['pricePerHour'])}/h"
+        yield f"  nodes       {row['name'] or 'no NodePool'}: {', '.join(facts)}, {an_hour(row['pricePerHour'])}/h"
 
 
 def _until(time: str | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.refs import by_key, counted, listed
 from reconciler.report.status.document import ATTENTION
-from reconciler.report.words import dollars
+from reconciler.report.words import an_hour
 
 Row = Mapping[str, Any]
 MOST_NAMED = 2
@@ -128,7 +128,7 @@ def holding_words(row: Row) -> str:
     capacity = row["capacity"]
     if not capacity["nodes"]:
         return ""
-    return f"{counted(len(capacity['nodes']), 'node')}, {dollars(capacity['pricePerHour'])}/h"
+    return f"{counted(len(capacity['nodes']), 'node')}, {an_hour(capacity['pricePerHour'])}/h"
 
 
 def pool_facts(row: Row) -> list[str]:
@@ -140,8 +140,15 @@ def pool_facts(row: Row) -> list[str]:
         ("going", "going"),
         ("drifted", "drifted"),
         ("expiring", "expiring within a day"),
+        ("unpriced", "without a price"),
     )
     return [f"{row[key]:,} {word}" for key, word in words if row[key]]
+
+
+def unpriced_words(document: Row) -> str:
+    """`without the price of 2 nodes`, of what all nodes cost; "" where every price is known."""
+    count = sum(row["unpriced"] for row in document["nodePools"])
+    return f"without the price of {counted(count, 'node')}" if count else ""
 
 
 def why_of(row: Row) -> str:

@@ -169,6 +169,19 @@ def test_it_says_what_a_reviewer_must_know(folders: Folders, differences: list[D
     assert not is_too_little(replace(change, unjudged=("a template",)), 1_000.0)
 
 
+def test_nodes_whose_price_is_unknown_are_no_unchanged_cost(folders: Folders, differences: list[Difference]) -> None:
+    """`1 more node now; no change in cost over the coming 30 days` stood there, and below a bound no comment was made."""
+    (kind,) = folders.catalog
+    folders.catalog = [{**kind, "offerings": [{**each, "Price": None} for each in kind["offerings"]]}]
+    files = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}
+    done = folders.diff(files, before=edited(files, {"web.yaml": None}))
+    said = "1 more node now; 1 object added; cost not known over the coming 30 days: 1 more node without a known price."
+    assert said in done.stdout.splitlines()[1]
+    assert "$0.00 over 30 days (no change, not counting 1 more node without a known price)" in done.stdout
+    (change,) = differences
+    assert not is_too_little(change, 1_000.0)
+
+
 def test_sample_prices_are_called_so_wherever_they_stand(folders: Folders) -> None:
     """They looked like a cloud's. Then `diff` said that no prices are known, where `plan` had them."""
     after = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}

@@ -312,6 +312,17 @@ def test_what_is_due_and_not_done() -> None:
     assert held_back(shown(replace(report, plan=stalled))) == [(None, said)]
 
 
+def test_a_sum_without_the_price_of_some_nodes_says_so() -> None:
+    """It was `$0.00/h of all nodes` where no price is known."""
+    plan = full_plan()
+    (made,) = plan.node_claims.create
+    unpriced = replace(made, planned=replace(made.planned, price=0.0, price_known=False))
+    text = status(replace(plan, node_claims=replace(plan.node_claims, create=(unpriced,))))
+    assert "/h of all nodes, without the price of 1 node" in text
+    assert "  nodes       general: 1 node, 1 coming, 1 without a price, $0.00/h" in text
+    assert "without" not in status(plan)
+
+
 def test_what_comes_in_one_minute_is_told_once() -> None:
     """`a node may be left for cheaper room` stood there twice, with the same minute."""
     edges = tuple(Edge(NOW + timedelta(minutes=minute, seconds=minute), "a node may be left") for minute in (1, 2))

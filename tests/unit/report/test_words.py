@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.report.escaping import LEAST, to_json, wrapped
 from reconciler.report.explanation import matching, near_words
-from reconciler.report.words import amounts_words, change_words, percent_words
+from reconciler.report.words import amounts_words, an_hour, change_words, percent_words
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,13 @@ def test_a_difference_is_that_of_the_amounts_shown(before: float, after: float, 
     """It was `$129.56 → $129.56 (-$0.01)`. Then one report had `+$36.60` and `+$36.61` for the same."""
     assert amounts_words(before, after) == amounts
     assert change_words(before, after) == words
+
+
+@pytest.mark.parametrize(
+    ("price", "words"), [(0.0, "$0.00"), (0.0042, "$0.0042"), (0.0999, "$0.0999"), (0.1, "$0.10"), (12.345, "$12.35")]
+)
+def test_a_small_price_an_hour_is_not_told_as_nothing(price: float, words: str) -> None:
+    assert an_hour(price) == words
 
 
 @pytest.mark.parametrize(
