@@ -187,7 +187,8 @@ def time_zone_hint(name: str) -> str:
     from reconciler.zone_data import zone_data, zone_names
 
     names = sorted(zone_names())
-    hint = nearest(name, names) or _zone_of_city(name, names) or "write an IANA name such as Europe/Berlin"
+    meant = "" if name[-1:].isdigit() else nearest(name, names) or _zone_of_city(name, names)  # UTC is not UTC+1
+    hint = meant or "write an IANA name such as Europe/Berlin"
     data = f"time zone data is {zone_data()}"
     return f"{hint} The {data}" if hint.endswith("?") else f"{hint}; the {data}"
 

@@ -7,7 +7,6 @@ run if the field was absent before. The findings come before a change is merged,
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +34,7 @@ from reconciler.model.schedules import following_of
 from reconciler.model.view import LiveObject, Manifest
 
 _MOST_FOLDERS = 4
-_NEIGHBOURS = 8
+_MOST_COMPARED = 32
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
 _FOLLOWERS = BUFFER_KINDS | {"NodePool"}
 _ONLY_THERE = "it must be in the cluster already"
@@ -89,32 +88,18 @@ def scope_of(file: str, *, one_cluster: bool) -> str:
 
 
 class _Known:
-    """The objects of a repository, and among them those whose names begin or end as that of another does."""
+    """The objects of a repository, and the names of each kind and namespace."""
 
     def __init__(self, refs: Collection[ObjectRef]) -> None:
-        self._refs = frozenset(refs)
-        self._names: dict[ObjectRef, tuple[list[str], list[str]]] = {}
+        self._names: dict[ObjectRef, set[str]] = defaultdict(set)
         for ref in refs:
-            names, backwards = self._names.setdefault(ref._replace(name=""), ([], []))
-            names.append(ref.name)
-            backwards.append(ref.name[::-1])
-        for lists in self._names.values():
-            for each in lists:
-                each.sort()
+            self._names[ref._replace(name="")].add(ref.name)
+
+    def beside(self, ref: ObjectRef) -> Collection[str]:
+        return self._names.get(ref._replace(name=""), ())
 
     def __contains__(self, ref: ObjectRef) -> bool:
-        return ref in self._refs
-
-    def near(self, ref: ObjectRef) -> list[str]:
-        """The names on either side of this one in both alphabetical orders: few, however many objects there are."""
-        names, backwards = self._names.get(ref._replace(name=""), ([], []))
-        candidates = {*_beside(ref.name, names), *(name[::-1] for name in _beside(ref.name[::-1], backwards))}
-        return sorted(candidates)
-
-
-def _beside(name: str, ordered: Sequence[str]) -> Sequence[str]:
-    at = bisect_left(ordered, name)
-    return ordered[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS]
+        return ref.name in self.beside(ref)
 
 
 def references(documents: Iterable[ReadDocument], broken: Collection[ObjectRef] = ()) -> tuple[Finding, ...]:
@@ -233,7 +218,8 @@ def _of_reserve(document: ReadDocument, request: ProvisioningRequest, shapes: _S
 
 def _missing(document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef, known: _Known) -> Finding:
     message = f"{target} is not in this repository: {_ONLY_THERE}"
-    similar = nearest(target.name, known.near(target))
+    names = known.beside(target)
+    similar = nearest(target.name, sorted(names)) if len(names) <= _MOST_COMPARED else ""
     hint = "ignore this if something else deploys it"
     hint = f"{similar} If not, {hint}" if similar else hint
     return _finding(codes.NOT_IN_REPOSITORY, document, path, message, hint)
