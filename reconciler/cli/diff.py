@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.application import DETAILED_ERROR, GATE, exit_code_of_changes
-from reconciler.cli.options import Amount, Progress, options, output_option, settings_from
+from reconciler.cli.options import FILES, Amount, Progress, options, output_option, settings_from
 from reconciler.cli.plan import tell_age
 from reconciler.cli.posting import check_post_options, post_options, posting, tell
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 @click.command("diff")
-@click.argument("revisions", metavar="BASE..HEAD|FOLDER")
-@click.argument("other", metavar="[FOLDER]", required=False)
+@click.argument("revisions", type=FILES, metavar="BASE..HEAD|FOLDER")
+@click.argument("other", type=FILES, metavar="[FOLDER]", required=False)
 @options("repo", "path", "planned_cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
 @click.option(
     "--max-monthly-increase",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import Progress, options, settings_from
+from reconciler.cli.options import FILES, Progress, options, settings_from
 from reconciler.forge import FORGES
 from reconciler.model.errors import Failure, Invalid
 from reconciler.report.escaping import terminal
@@ -35,7 +35,7 @@ def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
 
 
 @click.command("init")
-@click.argument("folder", default=".")
+@click.argument("folder", type=FILES, default=".")
 @click.option(
     "--name",
     "cluster_name",

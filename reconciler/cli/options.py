@@ -63,6 +63,10 @@ class Amount(click.FloatRange):
         return amount
 
 
+FILES = click.Path(readable=False)
+"""A file or folder, or a URL in its place: shells complete it. Whoever reads it says what is wrong with it."""
+
+
 def _cluster_option(kinds: str, more: str = "") -> Callable[[F], F]:
     words = f"{kinds}. Default: in-cluster, else the current kubeconfig context{more}."
     return click.option("--cluster", metavar="CLUSTER", help=words)
@@ -71,7 +75,10 @@ def _cluster_option(kinds: str, more: str = "") -> Callable[[F], F]:
 _READ_CLUSTERS = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
 _OPTIONS: dict[str, Callable[[F], F]] = {
     "repo": click.option(
-        "--repo", metavar="PATH|URL", help="Repository of manifests: a folder or a Git URL. Default: this folder."
+        "--repo",
+        type=FILES,
+        metavar="PATH|URL",
+        help="Repository of manifests: a folder or a Git URL. Default: this folder.",
     ),
     "revision": click.option(
         "--revision",
@@ -80,6 +87,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     ),
     "path": click.option(
         "--path",
+        type=FILES,
         metavar="SUBDIR",
         help="Folder inside the repository, such as clusters/production. Default: all of it.",
     ),
@@ -89,6 +97,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     "real_cluster": _cluster_option("kubeconfig[:CONTEXT] or in-cluster"),
     "catalog": click.option(
         "--catalog",
+        type=FILES,
         metavar="CATALOG",
         help="Instance types and prices: FILE, karpenter-metrics:URL or observed (those of existing nodes, without prices). "
         "Default: those of the snapshot or the embedded cluster, else observed.",
@@ -100,9 +109,14 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     ),
     "now": click.option("--now", type=Moment(), help="Use this as the current time, such as 2026-12-24T18:00:00Z."),
     "config": click.option(
-        "--config", metavar="FILE", help="Settings file, like config/headroom.yaml, which lists every setting."
+        "--config",
+        type=FILES,
+        metavar="FILE",
+        help="Settings file, like config/headroom.yaml, which lists every setting.",
     ),
-    "timings": click.option("--timings", metavar="FILE", help="Write the seconds that each stage took, as JSON."),
+    "timings": click.option(
+        "--timings", type=FILES, metavar="FILE", help="Write the seconds that each stage took, as JSON."
+    ),
     "include_pending": click.option(
         "--include-pending", is_flag=True, help="Also plan nodes for the cluster's own pending pods."
     ),

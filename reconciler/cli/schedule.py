@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from reconciler.cli.options import Moment, options, output_option, settings_from
+from reconciler.cli.options import FILES, Moment, options, output_option, settings_from
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
@@ -72,7 +72,7 @@ class Span:
 
 
 @click.command("schedule")
-@click.argument("paths", nargs=-1, metavar="[PATH]…")
+@click.argument("paths", type=FILES, nargs=-1, metavar="[PATH]…")
 @options("repo", "revision", "path")
 @click.option(
     "--schedule", "names", metavar="[NAMESPACE/]NAME", multiple=True, help="Show only this schedule; may be repeated."

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.options import Progress, options, output_option, settings_from
+from reconciler.cli.options import FILES, Progress, options, output_option, settings_from
 from reconciler.model.errors import Misused, Transient
 from reconciler.settings.load import load_settings
 
@@ -81,6 +81,7 @@ def _fetch(address: str) -> dict[str, Any]:
     "-o",
     "--output",
     "target",
+    type=FILES,
     metavar="PATH",
     required=True,
     help="A folder, in which an earlier snapshot is replaced, or a file that ends in .tar.gz.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import options, output_option
+from reconciler.cli.options import FILES, options, output_option
 from reconciler.clocks import SystemClock
 from reconciler.files import read_named_file
 from reconciler.manifests.repository.declared import left_out, read
@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 
 
 @click.command("validate")
-@click.argument("paths", nargs=-1, metavar="[PATH]…")
-@click.option("--path", metavar="SUBDIR", help="Folder of this repository to check, with the templates at its root.")
+@click.argument("paths", type=FILES, nargs=-1, metavar="[PATH]…")
+@click.option(
+    "--path",
+    type=FILES,
+    metavar="SUBDIR",
+    help="Folder of this repository to check, with the templates at its root.",
+)
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @options("now")
 @output_option("text", "json", "sarif", "github")

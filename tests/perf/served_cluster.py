@@ -2,6 +2,7 @@
 
     python -m tests.perf.served_cluster                              # 5,000 nodes and 150,000 pods; some minutes
     python -m tests.perf.served_cluster --nodes 1000 --pods 30000
+    python -m tests.perf.served_cluster --buffers 500                # what these take beside it
 
 Objects are those of large_lists.py. They are written to etcd as JSON, since asking the server for each would take an hour. The daemon is
 suspended: it plans as always but writes nothing.
@@ -26,7 +27,7 @@ from reconciler.cluster.resources import RESOURCES
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.programs import find_data
 from tests.perf.large_lists import objects
-from tests.perf.served_clusters import IDLE, MeasuredDaemon, buffers
+from tests.perf.served_clusters import BUFFERS, IDLE, MeasuredDaemon, buffers
 
 _BATCH = 50
 _AT_REST = 0.2
@@ -38,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.perf.served_cluster", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=150_000)
+    parser.add_argument("--buffers", type=int, default=BUFFERS, help="of 50 chunks each")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ControlPlane(actors=()) as plane:
         fill(plane, asked.nodes, asked.pods)
@@ -45,7 +47,7 @@ def main() -> None:
         # memory to make further pages from.
         plane.api.patch("v1", "Pod", "app-00000-0-00000", _CHANGED, namespace="team-0")
         print(f"{asked.nodes:,} nodes, {asked.pods:,} pods; load {os.getloadavg()[0]:.1f}", flush=True)
-        measure(plane, Path(folder))
+        measure(plane, Path(folder), asked.buffers)
 
 
 def fill(plane: ControlPlane, nodes: int, pods: int) -> None:
@@ -85,10 +87,10 @@ def _coded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def measure(plane: ControlPlane, work: Path) -> None:
+def measure(plane: ControlPlane, work: Path, count: int) -> None:
     repository = work / "repository"
     repository.mkdir()
-    (repository / "buffers.yaml").write_text(buffers())
+    (repository / "buffers.yaml").write_text(buffers(count))
     compileall.compile_dir(reconciler.__path__[0], quiet=1)  # as in the image
     words = (f"--repo={repository}", "--cluster=kubeconfig", f"--catalog={find_data('instance_types.json')}")
     daemon = MeasuredDaemon(work, *words, environment={"KUBECONFIG": str(plane.kubeconfig())})

@@ -36,9 +36,9 @@ HANGS = "hangs"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def buffers() -> str:
+def buffers(count: int = BUFFERS) -> str:
     """For some of the Deployments of large_lists."""
-    numbers = range(0, 7 * BUFFERS, 7)
+    numbers = range(0, 7 * count, 7)
     return "".join(
         buffer(
             f"app-{number:05}",

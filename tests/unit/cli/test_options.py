@@ -48,6 +48,16 @@ def test_instants_are_read_in_utc() -> None:
     assert read("2026-03-01T09:30:00+01:00") == datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_shells_complete_what_names_files(name: str) -> None:
+    """With headroom's completion a shell asks headroom alone, and knows no files by itself."""
+    command = application.get_command(click.Context(application), name)
+    assert command is not None
+    context = click.Context(command)
+    taken = [each for each in command.params if re.search("PATH|FILE|FOLDER|SUBDIR", each.make_metavar(context))]
+    assert [each.name for each in taken if not isinstance(each.type, click.Path)] == []
+
+
 def test_every_phase_of_a_pass_is_timed_and_has_words() -> None:
     """A stage without them would be missing in `--timings`, and in its total."""
     modules = [import_module(module.name) for module in walk_packages(stages.__path__, f"{stages.__name__}.")]
