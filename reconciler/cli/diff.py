@@ -104,7 +104,7 @@ def diff_command(
         if path and output == "text":
             click.echo(f"{path}:")
         read = partial(_sides, its_settings, revisions, other)
-        reports.append(_report(its_settings, read, values, output=output, now=now, name=path))
+        reports.append(_report(its_settings, read, {**values, "other": other}, output=output, now=now, name=path))
         if path:
             click.echo()
         if timings:
@@ -159,7 +159,8 @@ def _report(
             comparison = compare(session.cycle, read(), caps=settings.caps, gates=gates, foreign=foreign)
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
-        print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
+        folder = values["other"] or settings.repository or "."
+        print_difference(comparison.change, output, folder, cluster=cluster, timelines=comparison.timelines)
         if values["page"]:
             write_file("--page", values["page"], complete_page(comparison, cluster))
         for sentence in comparison.change.failed_gates:
@@ -191,23 +192,26 @@ def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:
 def print_difference(
     change: Difference,
     output: str,
+    folder: str,
     *,
     cluster: ReportedCluster,
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None,
 ) -> None:
-    """timelines: of base and head, which show how the coming week differs."""
+    """folder: what is read of HEAD. timelines: of base and head, which show how the coming week differs."""
     from reconciler.cli.plan import print_page
     from reconciler.report.difference.document import difference_document
     from reconciler.report.difference.page import difference_page
     from reconciler.report.escaping import to_json
     from reconciler.report.findings import github_annotations, sarif_document
+    from reconciler.source.revision import place_in_repository
 
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
-    elif output == "sarif":
-        click.echo(to_json(sarif_document(change.new_findings)), nl=False)
-    elif output == "github":
-        click.echo(github_annotations(change.new_findings), nl=False)
+    elif output in {"sarif", "github"}:
+        place = place_in_repository(folder)
+        findings = [finding.below(place) for finding in change.new_findings]
+        told = to_json(sarif_document(findings)) if output == "sarif" else github_annotations(findings)
+        click.echo(told, nl=False)
     else:
         page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=timelines)
         print_page(page, output)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from posixpath import join, normpath
 
 from reconciler.model.refs import ObjectRef, SourcePosition
 
@@ -56,6 +57,12 @@ class Finding:
     def full_message(self) -> str:
         """The message after the object's name, where it is about one."""
         return f"{self.ref}: {self.message}" if self.ref else self.message
+
+    def below(self, folder: str) -> Finding:
+        """The same, of a file that is read from this folder: forges know files by their path in the whole repository."""
+        if self.position is None or not folder:
+            return self
+        return replace(self, position=replace(self.position, file=normpath(join(folder, self.position.file))))
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str, str]:

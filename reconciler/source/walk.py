@@ -96,10 +96,13 @@ class _Walk:
         return True
 
     def _near(self, folder: str) -> str:
-        """`did you mean "clusters/production"?`, by the first part of the path that does not exist."""
+        """`did you mean "clusters/production"?`, by the first part of the path that does not exist; or why that part is not read."""
         there, parts = "", folder.split("/")
         for number, part in enumerate(parts):
             entries = self._tree.entries(there) or {}
+            why = _NOT_READ.get(entries.get(part, EntryKind.FILE))
+            if why is not None:
+                return f"{posixpath.join(there, part)}: {why}"
             if entries.get(part) is not EntryKind.FOLDER:
                 names = [name for name, kind in entries.items() if kind is EntryKind.FOLDER]
                 rest = parts[number + 1 :]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.fakes.forge_server import Fault, ForgeServer
 from tests.fakes.github_api import GitHubState
+from tests.git_repository import GitRepository
 from tests.headroom_command import headroom_at
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,8 +32,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def forge() -> Iterator[ForgeServer]:
-    with ForgeServer("/api/v3", f"Bearer {TOKEN}", GitHubState().endpoints()) as server:
+def state() -> GitHubState:
+    return GitHubState()
+
+
+@pytest.fixture
+def forge(state: GitHubState) -> Iterator[ForgeServer]:
+    with ForgeServer("/api/v3", f"Bearer {TOKEN}", state.endpoints()) as server:
         yield server
 
 
@@ -106,3 +112,17 @@ def test_a_forge_that_cannot_tell_whose_it_is_renders_no_templates_of_the_head(
     done = headroom_at(folder, "diff", *FOLDERS, *POST, **on(forge))
     assert "template-failed" not in done.stdout
     assert "template-failed" in headroom_at(folder, "diff", *FOLDERS).stdout
+
+
+def test_remarks_beside_lines_name_a_file_by_its_path_in_the_whole_repository(
+    tmp_path: Path, state: GitHubState, forge: ForgeServer
+) -> None:
+    """They named it by its path in the folder that headroom was started in, so that GitHub showed none of them."""
+    repository = GitRepository(tmp_path)
+    repository.commit({"infra/pools.yaml": (SCAFFOLD / "nodepools.yaml").read_text()})
+    buffer = (SCAFFOLD / "buffer-of-pods.yaml").read_text()
+    state.pulls[0]["head"]["sha"] = repository.commit({"infra/web.yaml": buffer.replace("replicas:", "replica:")})
+    words = ("diff", "HEAD~1..HEAD", "--cluster", "embedded", *POST, "--output", "github")
+    done = headroom_at(repository.work / "infra", *words, **on(forge))
+    assert "file=infra/web.yaml," in done.stdout, done.stderr
+    assert {row["path"] for run in state.runs for row in run} == {"infra/web.yaml"}

@@ -150,8 +150,9 @@ def test_a_path_through_a_link_is_no_folder_of_the_repository(tmp_path: Path) ->
     root = tmp_path / "repository"
     write(tmp_path, empty("outside/a.yaml", "repository/own.yaml"))
     (root / "clusters").symlink_to("../outside")
-    with pytest.raises(Stalled, match="no folder 'clusters'"):
-        WorkingTree(root, Scope("clusters")).read()
+    with pytest.raises(Stalled, match="no folder 'clusters/a'") as told:
+        WorkingTree(root, Scope("clusters/a")).read()
+    assert told.value.hint == "clusters: it is a link; links are not followed"
 
 
 def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
