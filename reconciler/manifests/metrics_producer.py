@@ -33,6 +33,8 @@ _BOUNDS: dict[str, tuple[int, int]] = {
 _NAMES: dict[str, tuple[str, ...]] = {"months": MONTHS, "weekdays": WEEKDAYS}
 _OFFSETS = {"months": 1, "weekdays": 0}
 _RANGE = re.compile(r"(\*|[A-Za-z0-9]{1,9}(?:\s*-\s*[A-Za-z0-9]{1,9})?)(?:/([0-9]{1,4}))?")
+_OFFSET = re.compile(r"[+-][0-9]")
+"""Of what is no time zone. UTC is not meant by UTC+1."""
 _MOST_CHARACTERS = 500
 """The longest field. The numbers of all minutes take less."""
 FIELDS = tuple(_BOUNDS)
@@ -187,7 +189,7 @@ def time_zone_hint(name: str) -> str:
     from reconciler.zone_data import zone_data, zone_names
 
     names = sorted(zone_names())
-    meant = "" if name[-1:].isdigit() else nearest(name, names) or _zone_of_city(name, names)  # UTC is not UTC+1
+    meant = "" if _OFFSET.search(name) else nearest(name, names) or _zone_of_city(name, names)
     hint = meant or "write an IANA name such as Europe/Berlin"
     data = f"time zone data is {zone_data()}"
     return f"{hint} The {data}" if hint.endswith("?") else f"{hint}; the {data}"
