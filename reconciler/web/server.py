@@ -37,8 +37,8 @@ def parse_address(address: str) -> tuple[str, int]:
 class Listener(ThreadingHTTPServer):
     """A threaded HTTP server, in a thread of its own, that clients cannot exhaust. One request for each connection.
 
-    address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. handler: of its requests. Raises `Invalid`
-    when it cannot listen there; `hint` then says what to do.
+    address: `HOST:PORT`, `[IPv6]:PORT`, or `:PORT` for all interfaces, by IPv4 and IPv6; port 0 takes a free one. handler: of its
+    requests. Raises `Invalid` when it cannot listen there; `hint` then says what to do.
     """
 
     daemon_threads = True
@@ -61,7 +61,8 @@ class Listener(ThreadingHTTPServer):
         # Connections whose request is not read yet, in the order of arrival.
         self._asking: dict[socket.socket, None] = {}
         place = parse_address(address)
-        self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        self.both_families = not place[0] and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if ":" in place[0] or self.both_families else socket.AF_INET
         try:
             super().__init__(place, handler)
         except OSError as error:
@@ -75,6 +76,11 @@ class Listener(ThreadingHTTPServer):
         """Where it listens, with the port it got."""
         host, port = self.server_address[:2]
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def server_bind(self) -> None:
+        if self.both_families:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
     def start(self) -> None:
         self._thread.start()
