@@ -23,8 +23,8 @@ class VolumeClaim:
     """A PersistentVolumeClaim.
 
     volume: the name of its PersistentVolume; "" while it has none. bound: whether claim and volume refer to each other. storage_class: None
-    if the field is absent, so that the default class counts; "" for no class. is_for_one_pod: whether at most one pod may use it at a time
-    (ReadWriteOncePod). selected_node: the node for which its volume is being provisioned; "" for none.
+    if the field is absent, so that the default class counts; "" for no class. selected_node: the node for which its volume is being
+    provisioned; "" for none.
     """
 
     namespace: str
@@ -32,7 +32,6 @@ class VolumeClaim:
     volume: str = ""
     bound: bool = False
     storage_class: str | None = None
-    is_for_one_pod: bool = False
     selected_node: str = ""
 
     def __str__(self) -> str:

@@ -292,7 +292,6 @@ def _initial_state(
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
     sentences = set()
-    foreign: dict[tuple[str, bool], int] = {}
     for batch in batches:
         shape = batch.needs.shape
         if shape.runtime_class:
@@ -300,16 +299,8 @@ def _not_judged(batches: Sequence[Batch]) -> set[str]:
                 f"{batch.demand}: RuntimeClass {shape.runtime_class} does not exist: its overhead is not counted"
             )
         if batch.pods and shape.scheduler_name != DEFAULT_SCHEDULER:
-            key = (shape.scheduler_name, batch.opens_nodes)
-            foreign[key] = foreign.get(key, 0) + batch.count
-    return sentences | {_foreign_words(*key, count) for key, count in foreign.items()}
-
-
-def _foreign_words(scheduler: str, opens_nodes: bool, count: int) -> str:  # noqa: FBT001 - as the key has it
-    """Karpenter asks of a pod that its condition PodScheduled has the reason Unschedulable, not who set it (IsProvisionable)."""
-    waiting = "1 pod that waits" if count == 1 else f"{count} pods that wait"
-    placed = f"{waiting} for scheduler {scheduler} {'is' if count == 1 else 'are'} placed as kube-scheduler would do it"
-    return f"{placed}; Karpenter makes nodes only once that scheduler has set Unschedulable" if opens_nodes else placed
+            sentences.add(f"pods of scheduler {shape.scheduler_name} are placed as kube-scheduler would do it")
+    return sentences
 
 
 _Held: TypeAlias = tuple[ObjectRef, int, int]

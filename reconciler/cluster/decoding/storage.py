@@ -32,7 +32,6 @@ class VolumeWire(Wire, frozen=True):
 class _ClaimSpecWire(Wire, frozen=True):
     volume_name: str | None = None
     storage_class_name: str | None = None
-    access_modes: tuple[str, ...] | None = None
 
 
 class _ClaimStatusWire(Wire, frozen=True):
@@ -99,7 +98,6 @@ def volume_claim_of(claim: VolumeClaimWire) -> VolumeClaim:
         volume=spec.volume_name or "",
         bound=bool(spec.volume_name) and (marked or phase == "Bound"),
         storage_class=spec.storage_class_name,
-        is_for_one_pod="ReadWriteOncePod" in (spec.access_modes or ()),
         selected_node=(metadata.annotations or {}).get(SELECTED_NODE) or "",
     )
 

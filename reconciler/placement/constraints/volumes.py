@@ -8,7 +8,6 @@ of volumes, which have their node affinity beside them since Kubernetes 1.10. Re
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -21,7 +20,7 @@ from reconciler.placement.requirements import Requirements
 
 _MOST_ALTERNATIVES = 256
 ANYWHERE = (NodeSelectorTerm(),)
-ATTACHED = "how many volumes a node can attach is not judged"
+NOT_JUDGED = "how many volumes a node can attach, and which pods may share one, is not judged"
 
 
 class Obstacle(Exception):  # noqa: N818 - a fact about a pod, not a fault
@@ -32,7 +31,8 @@ def with_volumes(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     """The same problem with volumes as requirements, and what was not judged."""
     judge = _Judge(problem)
     demands = [demand.with_shapes(lambda group: judge.shape(group.shape)) for demand in problem.demands]
-    return replace(problem, demands=demands), tuple(judge.assumptions(problem))
+    has_volumes = any(group.shape.volume_claims for demand in problem.demands for group in demand.groups)
+    return replace(problem, demands=demands), (NOT_JUDGED,) if has_volumes else ()
 
 
 class _Judge:
@@ -108,27 +108,6 @@ class _Judge:
         # Until the volume exists, kube-scheduler keeps every pod of the claim on the node it selected for the first.
         there = (Requirement("metadata.name", Operator.IN, (claim.selected_node,)),)
         return tuple(NodeSelectorTerm(term.expressions, there) for term in found.topologies or ANYWHERE)
-
-    def assumptions(self, problem: Problem) -> Iterable[str]:
-        """What was not judged, in sentences."""
-        asked = Counter[tuple[str, str]]()
-        for group in (group for demand in problem.demands for group in demand.groups):
-            asked.update(dict.fromkeys(claims_of(group.shape), group.count))
-        if asked:
-            yield ATTACHED
-        users = asked.copy()
-        for pod in problem.view.pods:
-            if pod.node_name is not None:
-                users.update(key for key in claims_of(pod.shape) if key in asked)
-        for key, count in sorted(users.items()):
-            claim = self._claims.get(key)
-            if count > 1 and claim is not None and (not claim.volume or claim.is_for_one_pod):
-                yield f"{claim} is used by {count:,} pods: whether all of them may use it and reach it is not judged"
-
-
-def claims_of(shape: PodShape) -> list[tuple[str, str]]:
-    """Namespace and name of each claim."""
-    return [(shape.namespace, name) for name in shape.volume_claims]
 
 
 def _places_of(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:

@@ -62,7 +62,6 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
         "spec": {
             "volumeName": "pv-1",
             "storageClassName": "gp3",
-            "accessModes": ["ReadWriteOncePod"],
             "resources": {"requests": {"storage": "8Gi"}},
             "dataSource": {"name": SECRET},
         },
@@ -92,11 +91,7 @@ def in_zones(*zones: str) -> tuple[NodeSelectorTerm, ...]:
 
 STORAGE = Storage(
     (PersistentVolume("pv-1", terms=in_zones("zone-a")),),
-    (
-        VolumeClaim(
-            "shop", "data", "pv-1", bound=True, storage_class="gp3", is_for_one_pod=True, selected_node="node-1"
-        ),
-    ),
+    (VolumeClaim("shop", "data", "pv-1", bound=True, storage_class="gp3", selected_node="node-1"),),
     (StorageClass("gp3", "ebs.csi.aws.com", waits=True, topologies=in_zones("zone-a", "zone-b"), default=True),),
 )
 KATA = RuntimeClass(
