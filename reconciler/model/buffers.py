@@ -98,19 +98,24 @@ def is_percent_of(text: str) -> bool:
 
 class RememberedShare(Record, frozen=True):
     """rule: a digest of what is declared; a size by another rule says nothing. size: in chunks. less_since: since when the share has been
-    less than that; None while it is not."""
+    less than that; None while it is not. most: the largest that the share has been since then."""
 
     rule: str
     size: int
     less_since: Moment | None = None
+    most: int = 0
 
     def after(self, chunks: int, now: datetime, shrink_after: timedelta) -> RememberedShare:
-        """The record once the share is this many chunks. A decline is waited for once: what the share is by then counts."""
+        """The record once the share is this many chunks. It shrinks to the most of the whole wait, so that pods which come and go, or a
+        rollout at its end, do not take a node that is made again at once."""
+        if chunks >= self.size:
+            return RememberedShare(self.rule, chunks)
         # A clock that was set back must not prolong a size: the time does not lie ahead.
         since = min(self.less_since or now, now)
-        if chunks >= self.size or now - since >= shrink_after:
-            return RememberedShare(self.rule, chunks)
-        return self.but(less_since=since)
+        most = max(self.most, chunks)
+        if now - since < shrink_after:
+            return self.but(less_since=since, most=most)
+        return RememberedShare(self.rule, most).after(chunks, now, shrink_after)
 
 
 def share_key(ref: ObjectRef) -> str:

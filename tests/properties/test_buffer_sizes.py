@@ -43,18 +43,18 @@ def test_a_size_is_the_larger_wish_within_the_limits(
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30)), min_size=1), st.integers(0, 900))
 def test_a_share_grows_at_once_and_never_shrinks_sooner_than_it_may(steps: list[tuple[int, int]], wait: int) -> None:
-    """Each step: seconds since the last, and how many chunks the share is then. enough: when it was last as large as the size."""
+    """Each step: seconds since the last, and how many chunks the share is then."""
     shrink_after = timedelta(seconds=wait)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     record = RememberedShare("rule", steps[0][1])
-    enough = now
+    shares = [(now, steps[0][1])]
     for seconds, chunks in steps:
         now += timedelta(seconds=seconds)
         before = record.size
-        enough = now if chunks >= before else enough
+        shares.append((now, chunks))
         record = record.after(chunks, now, shrink_after)
-        assert record.size in {chunks, max(before, chunks)}
-        assert record.size >= before or now - enough >= shrink_after
+        assert chunks <= record.size <= max(before, chunks)
+        assert record.size >= max(share for at, share in shares if now - at < shrink_after or share == chunks)
         assert record.after(chunks, now, shrink_after) == record
         assert remembered(records_of(SHARES_KEY, {"shop/web": record}), SHARES_KEY, RememberedShare) == {
             "shop/web": record

@@ -233,10 +233,10 @@ def test_nothing_is_written_while_nothing_changes() -> None:
     assert life.memory == before
 
 
-def test_a_decline_is_waited_for_once() -> None:
+def test_it_shrinks_to_the_most_of_the_wait() -> None:
     life = Life()
-    sizes = [life.size(minute, pods) for minute, pods in ((0, 60), (1, 50), (9, 30), (10.9, 20), (11, 20), (12, 10))]
-    assert sizes == [6, 6, 6, 6, 2, 2]
+    sizes = [life.size(minute, pods) for minute, pods in ((0, 60), (1, 50), (9, 30), (11, 10), (12, 30), (21, 20))]
+    assert sizes == [6, 6, 6, 5, 5, 3]
 
 
 @pytest.mark.parametrize("percentage", [5, 11])
