@@ -134,7 +134,7 @@ class Phase(StrEnum):
     LEFT = "left to another"
     """Another controller provides for it and writes its conditions."""
     NOT_READY = "not ready"
-    """Something it refers to is missing. A booking without a shape cannot be placed, and holds nothing."""
+    """Something it refers to is missing. A booking without a shape cannot be placed; its nodes stay held."""
     WAITING = "waiting"
     """It waits for a check or an attempt; an attempt may be under way."""
     BACKING_OFF = "backing off"

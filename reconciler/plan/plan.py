@@ -204,6 +204,9 @@ def _held(
     facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped, prices: Prices
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
+    # Without its PodTemplate what is booked or suspended cannot be placed, and stays where it is all the same.
+    shapeless = {str(item.ref) for item in facts.demands if item.desired is None and (item.booked or item.suspended)}
+    staying = {item.name for item in bins if not shapeless.isdisjoint(item.holders)} if shapeless else set()
     coming = [item for item in bins if item.is_on_its_way]
     later = [cut.node for cut in capped.cuts if cut.cause == Cause.PODS_FIRST]
     planned = (*(item.planned for item in created), *later)
@@ -224,7 +227,7 @@ def _held(
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
         leaving=frozenset(item.name for item in bins if item.name in facts.leaving and is_awaiting(item)),
-        rooms=waiting,
+        rooms=waiting | staying,
         price_of=prices.of,
         blocked=bool(facts.blocked),
     )

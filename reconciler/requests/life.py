@@ -23,6 +23,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.provisioning_requests import (
+    ACCEPTED,
     BOOKING_EXPIRED,
     CANCELLED,
     CAPACITY_REVOKED,
@@ -249,7 +250,10 @@ def _booked(state: RequestState, there: Availability) -> Decision:
     record = record.but(lost=there.unplaced, attempt=max(record.attempt, 1) if there.new else record.attempt)
     told = next((item for item in state.status_conditions if item.type == PROVISIONED), None)
     is_told = told is not None and told.status is ConditionStatus.TRUE and told.reason != conditions.LOST
-    said = () if is_told and not loss else conditions.provisioned(state, record, loss=loss)
+    was_refused = any(
+        item.type == ACCEPTED and item.status is ConditionStatus.FALSE for item in state.status_conditions
+    )
+    said = () if is_told and not (loss or was_refused) else conditions.provisioned(state, record, loss=loss)
     return Decision(record, conditions.merged(state, said))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.refs import ObjectRef
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.requests import (
     ATOMIC,
@@ -243,3 +244,15 @@ def test_a_request_of_which_pods_run_is_never_revoked() -> None:
     shop.wait(timedelta(minutes=10))
     shop.settle()
     assert ends(shop) == {EXPIRED: "CapacityReservationTimeExpired"}
+
+
+@pytest.mark.parametrize("class_name", [CHECK, ATOMIC])
+def test_its_nodes_stay_booked_without_its_pod_template(class_name: str) -> None:
+    shop = BatchShop(nodes=int(class_name == CHECK)).given(request(count=3, class_name=class_name))
+    held, before = shop.held(), shop.conditions()
+    shop.cluster.delete(ObjectRef("", "PodTemplate", "shop", "worker"))
+    shop.settle()
+    assert shop.held() == held != []
+    assert shop.conditions() == {**before, "Accepted": ("False", "PodTemplateNotFound")}
+    shop.settle(pod_template())
+    assert (shop.held(), shop.conditions(), booked(shop)) == (held, before, 3)

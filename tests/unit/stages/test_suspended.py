@@ -172,6 +172,15 @@ def test_its_nodes_stay_though_they_drift() -> None:
     assert nodes.isdisjoint({item.uid for item in shop.cluster.view().nodes})
 
 
+def test_its_nodes_stay_though_its_workload_is_gone() -> None:
+    shop = warm_shop()
+    suspend(shop)
+    before = held(shop)
+    shop.cluster.delete(workload_ref())
+    shop.keep(60)
+    assert held(shop) == before != {}
+
+
 def test_its_node_stays_though_it_is_not_ready_for_long() -> None:
     shop = warm_shop()
     name = shop.node_names()[0]
