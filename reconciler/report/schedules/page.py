@@ -7,7 +7,7 @@ effect are named.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from math import ceil
@@ -16,7 +16,6 @@ from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
 from reconciler.model.quantity import time_text
-from reconciler.model.refs import DEFAULT_NAMESPACE
 from reconciler.model.schedules import MONTHS, WEEKDAYS, Schedule, ScheduleOutcome, TimePattern
 from reconciler.model.timelines import Collision, ScheduleTimeline
 from reconciler.report.drawing import (
@@ -305,38 +304,23 @@ def schedule_document(schedule: Schedule) -> str:
     lines = [
         "apiVersion: autoscaling.karpenter.sh/v1alpha1",
         "kind: MetricsProducer",
-        "metadata:",
-        f"  name: {_text(schedule.ref.name)}",
-    ]
-    if schedule.ref.namespace != DEFAULT_NAMESPACE:
-        lines.append(f"  namespace: {_text(schedule.ref.namespace)}")
-    lines += [
+        f"metadata: {{name: {json.dumps(schedule.ref.name)}, namespace: {json.dumps(schedule.ref.namespace)}}}",
         "spec:",
         "  schedule:",
         f"    timezone: {schedule.timezone}",
         f"    defaultReplicas: {schedule.default_replicas}",
+        "    behaviors:" if schedule.behaviors else "    behaviors: []",
     ]
-    if not schedule.behaviors:
-        lines.append("    behaviors: []")
-    else:
-        lines.append("    behaviors:")
     for behavior in schedule.behaviors:
         lines.append(f"      - replicas: {behavior.replicas}")
-        if behavior.priority:
-            lines.append(f"        priority: {behavior.priority}")
-        lines += _pattern("start", behavior.start)
-        lines += _pattern("end", behavior.end)
+        lines += [f"        priority: {behavior.priority}"] if behavior.priority else []
+        lines += [f"        start: {_pattern(behavior.start)}", f"        end: {_pattern(behavior.end)}"]
     return "\n".join(lines) + "\n"
 
 
-def _text(name: str) -> str:
-    """Quotes a name that YAML would read as a number or a keyword."""
-    plain = name.replace("-", "").replace(".", "")
-    return name if plain.isalpha() and plain.lower() not in {"true", "false", "null"} else json.dumps(name)
-
-
-def _pattern(name: str, pattern: TimePattern) -> Iterator[str]:
-    fields = {
+def _pattern(pattern: TimePattern) -> str:
+    """`{weekdays: "Sat,Sun", hours: 9}`. Several values are quoted, since some parsers would read 1,2 as one number."""
+    fields: dict[str, Sequence[object] | None] = {
         "weekdays": pattern.weekdays
         and [WEEKDAYS[number] for number in sorted(pattern.weekdays, key=lambda number: (number - 1) % 7)],
         "days": pattern.days,
@@ -344,12 +328,6 @@ def _pattern(name: str, pattern: TimePattern) -> Iterator[str]:
         "hours": pattern.hours,
         "minutes": pattern.minutes,
     }
-    written = {field: values for field, values in fields.items() if values}
-    if not written:
-        yield f"        {name}: {{}}"
-        return
-    yield f"        {name}:"
-    for field, values in written.items():
-        words = ",".join(str(value) for value in values)
-        # Some parsers would read 1,2 as one number.
-        yield f"          {field}: {words if len(values) == 1 or field in {'weekdays', 'months'} else json.dumps(words)}"
+    texts = {name: ",".join(map(str, values)) for name, values in fields.items() if values}
+    words = (f"{name}: {json.dumps(text) if ',' in text else text}" for name, text in texts.items())
+    return f"{{{', '.join(words)}}}"
