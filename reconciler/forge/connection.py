@@ -139,7 +139,10 @@ class ForgeConnection:
         except urllib3.exceptions.HTTPError as error:
             never_sent = isinstance(error, urllib3.exceptions.NewConnectionError)
             reason = self._plain(str(error.__cause__ or error))
-            failure = Transient(f"{self._forge} cannot be reached ({reason})")
+            hint = (
+                "name a file with the certificate of its authority in SSL_CERT_FILE" if "CERTIFICATE" in reason else ""
+            )
+            failure = Transient(f"{self._forge} cannot be reached ({reason})", hint=hint)
             return failure, backoff if never_sent or method in _SAFE_TWICE else None
         if answer.status < 300:  # noqa: PLR2004 - success
             return answer, None

@@ -41,6 +41,11 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
         "check the token or key, its expiry and its right to read this repository",
     ),
     (
+        r"[Cc]ertificate",
+        OPERATION_FAILED,
+        "name a file with the certificate of the server's authority in GIT_SSL_CAINFO",
+    ),
+    (
         r"repository .* not found|returned error: 404|does not appear to be a git repository|Repository not found",
         OPERATION_FAILED,
         "check the address; hosts also answer this when the credentials may not see the repository",

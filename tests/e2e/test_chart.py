@@ -118,6 +118,9 @@ def test_values_reach_their_objects() -> None:
         "pod.nodeSelector.pool=system",
         "settings.git.interval=30s",
         "files.prices\\.json=[]",
+        "env[0].name=SSL_CERT_FILE,env[0].value=/etc/forge/ca.pem",
+        "volumes[0].name=forge,volumes[0].secret.secretName=forge",
+        "volumeMounts[0].name=forge,volumeMounts[0].mountPath=/etc/forge",
         "networkPolicy.egress=null",
         "leaveOut={PodDisruptionBudget}",
     )
@@ -133,6 +136,9 @@ def test_values_reach_their_objects() -> None:
         "limits": {"memory": "2Gi"},
     }
     assert pod["nodeSelector"] == {"pool": "system"}
+    assert [each["name"] for each in pod["containers"][0]["env"]] == ["HEADROOM_INVENTORY_NAMESPACE", "SSL_CERT_FILE"]
+    assert pod["volumes"][-1] == {"name": "forge", "secret": {"secretName": "forge"}}
+    assert pod["containers"][0]["volumeMounts"][-1] == {"name": "forge", "mountPath": "/etc/forge"}
     data = objects["ConfigMap", "headroom-system", "headroom-settings"]["data"]
     assert data["prices.json"] == "[]"
     assert yaml.safe_load(data["headroom.yaml"])["git"] == {"state": "/var/lib/headroom", "interval": "30s"}

@@ -9,11 +9,12 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+import urllib3
 
 from reconciler.cluster.access import kubeconfig_access
 from reconciler.cluster.connection import Connection
 from reconciler.forge.connection import ForgeConnection
-from reconciler.model.errors import Failure, Invalid
+from reconciler.model.errors import Failure, Invalid, Transient
 from reconciler.network import is_open_to_listeners, opener_to, proxy_of
 from tests.kubeconfigs import write_kubeconfig
 
@@ -131,3 +132,13 @@ def test_a_proxy_that_is_not_of_http_is_told(tmp_path: Path, proxy: str, monkeyp
 )
 def test_a_token_is_open_to_listeners_where_it_leaves_the_machine_as_plain_text(url: str, *, is_open: bool) -> None:
     assert is_open_to_listeners(url) is is_open
+
+
+def test_a_certificate_of_a_strange_authority_is_told_with_what_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise urllib3.exceptions.SSLError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed")
+
+    monkeypatch.setattr(urllib3.PoolManager, "request", refuse)
+    with pytest.raises(Transient, match="cannot be reached") as failed:
+        ForgeConnection("Gitea", "https://127.0.0.1", "token t", wait=lambda _: None).get("/user")
+    assert "SSL_CERT_FILE" in failed.value.hint
