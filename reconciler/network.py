@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from ipaddress import ip_address
+from contextlib import suppress
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -35,10 +36,21 @@ def proxy_of(url: str) -> str:
 
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if is_this_machine(host) or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
-        return ""
     proxies = getproxies()
+    named = f"{host}:{parts.port}" if parts.port else host
+    if is_this_machine(host) or proxy_bypass(named) or _is_within(proxies.get("no", ""), host):
+        return ""
     return usable_proxy(proxies.get(parts.scheme) or proxies.get("all", ""))
+
+
+def _is_within(networks: str, host: str) -> bool:
+    """Whether an address is in one of the networks of NO_PROXY, such as 10.0.0.0/8. Python knows only names and addresses there, but Go, and
+    so every other program of a cluster, networks too."""
+    for network in networks.split(","):
+        with suppress(ValueError):
+            if "/" in network and ip_address(host) in ip_network(network.strip(), strict=False):
+                return True
+    return False
 
 
 def usable_proxy(written: str) -> str:

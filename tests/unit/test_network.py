@@ -111,6 +111,23 @@ def test_the_environment_names_the_proxy(
     assert proxy_of("https://git.example/api") == found
 
 
+@pytest.mark.parametrize(
+    ("address", "asked"),
+    [
+        ("https://10.96.0.1:443", False),
+        ("https://[fd00::1]:443", False),
+        ("https://11.96.0.1:443", True),
+        ("https://git.example", True),
+    ],
+)
+def test_networks_are_asked_without_a_proxy(
+    address: str, proxy: str, monkeypatch: pytest.MonkeyPatch, *, asked: bool
+) -> None:
+    del proxy
+    monkeypatch.setenv("no_proxy", "10.0.0.0/8, fd00::/8,.svc,not/one")
+    assert bool(proxy_of(address)) is asked
+
+
 def test_a_proxy_that_is_not_of_http_is_told(tmp_path: Path, proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", f"socks5://{proxy}")
     with pytest.raises(Invalid, match="proxies of socks5:// are not supported"):
