@@ -61,7 +61,7 @@ def compare(
         room, facts = head.basis.room, head.basis.facts
         drift = foretold_drift(*pools, all_bins(room), facts.now)
         lowered = located(lowered_limits(*pools, room, facts.instance_types), head.written)
-        replaced = frozenset(name for item in drift for name in item.nodes)
+        replaced = frozenset(name for item in drift if item.budget != 0 for name in item.nodes)
         spent = (spending(as_declared(base.basis)), spending(as_declared(head.basis, replaced)))
     change = difference(
         base.required_plan,

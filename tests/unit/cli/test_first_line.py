@@ -99,6 +99,10 @@ def test_nodes_that_drift_are_priced_as_their_successors(folders: Folders) -> No
     for pod in folders.lists["pods"]:
         pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "8"
     assert "+$1,152.00 (+50%) over the coming 30 days" in folders.diff(after, before=files).stdout.splitlines()[1]
+    # What no budget lets go within the 30 days is paid for as it is.
+    closed = edited(after, {"pool.yaml": {'nodes: "2"': 'nodes: "0"'}})
+    line = folders.diff(closed, before=files).stdout.splitlines()[1]
+    assert "none within 30 days; 1 object changed; no change in cost over the coming 30 days" in line
 
 
 def edited(files: dict[str, str], edits: dict[str, Any]) -> dict[str, str]:
