@@ -56,8 +56,6 @@ def _of_line(number: int, line: str) -> AllowWindow:
         cron = parse_cron(schedule)
     except Invalid as error:
         raise _wrong(number, error.message, error.hint) from error
-    if cron.every is not None:
-        raise _wrong(number, f"{schedule.strip()!r} has no fixed times", f'write five fields, such as "{EXAMPLE}"')
     if cron.never_fires:
         raise _wrong(number, f"{schedule.strip()!r} never fires, so nothing would ever be allowed", "correct the date")
     return AllowWindow(" ".join(schedule.split()), _duration(number, length), _reasons(number, reasons))

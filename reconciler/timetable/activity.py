@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.timetable.time_zone import DAY, Seconds, dates_of, days_of, year_of, zone_offsets
+from reconciler.timetable.time_zone import DAY, Seconds, dates_of, days_within, year_of, zone_offsets
 
 LONGEST_GAP = 15_000
 """Days. The longest time between two matches is that of 29 February on one weekday: up to 40 years."""
@@ -48,11 +48,9 @@ class Matches:
 def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Matches:
     """The matches in [start, end), which are seconds since 1970 UTC. Raises `Invalid` for an unknown zone."""
     first, last = start // DAY - _MARGIN, end // DAY + _MARGIN
-    first_year, last_year = year_of(first * DAY), year_of(last * DAY)
-    days = days_of(pattern.days, pattern.months, pattern.weekdays, first_year, last_year)
-    days = days[days.searchsorted(first) : days.searchsorted(last, side="right")]
+    days = days_within(pattern.days, pattern.months, pattern.weekdays, first, last)
     local = (days[:, None] * DAY + _times(pattern.hours, pattern.minutes)[None, :]).ravel()
-    instants = zone_offsets(zone, first_year, last_year).to_utc(local)
+    instants = zone_offsets(zone, year_of(first * DAY), year_of(last * DAY)).to_utc(local)
     within = slice(int(instants.searchsorted(start)), int(instants.searchsorted(end)))
     instants, local = instants[within], local[within]
     again = instants[1:] == instants[:-1]  # several local times of one gap are one instant

@@ -228,7 +228,7 @@ def _without_repetition(found: Iterable[_Sourced]) -> list[_Sourced]:
 
 def _in_utc(budget: DisruptionBudget, zone: str, start: datetime, months: int) -> list[DisruptionBudget] | None:
     cron = _cron_of(budget)
-    if zone == _UTC or cron is None or cron.every is not None or cron.never_fires:
+    if zone == _UTC or cron is None or cron.never_fires:
         return [budget]
     assert budget.schedule is not None
     assert budget.duration is not None

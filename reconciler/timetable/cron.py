@@ -2,22 +2,21 @@
 
 The rules are those of robfig/cron v3's standard parser, which Karpenter uses for a budget's schedule in UTC. It takes five fields or a
 descriptor, names for months and weekdays, and weekdays 0-6. Where day of month and day of week are both restricted, either is
-enough. Only a bare `*` or `?` is unrestricted (`*/2` is a restriction). What that parser refuses is `Invalid` here. Its oddities
-are kept: `,` is an empty field that never matches, and everything after `*-` is ignored.
+enough. Only a bare `*` or `?` is unrestricted (`*/2` is a restriction). What that parser refuses is `Invalid` here, and so is `@every`,
+which the CustomResourceDefinition refuses. Its oddities are kept: `,` is an empty field that never matches, and everything after `*-` is
+ignored.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reconciler.model.errors import Invalid
-from reconciler.model.quantity import parse_duration, whole_number
+from reconciler.model.quantity import whole_number
 from reconciler.timetable.time_zone import dates_of
 
-_SECOND = timedelta(seconds=1)
 _SPACE = re.compile(r"[^\S\x1c-\x1f]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -47,7 +46,6 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_EVERY = "@every "
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +66,17 @@ class DayRule:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """One parsed expression. minutes, hours: ascending.
-
-    every: the interval of `@every`, which counts from the instant of the question; the other fields are empty then.
-    """
+    """One parsed expression. minutes, hours: ascending."""
 
     text: str
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
     rule: DayRule
-    every: timedelta | None = None
 
     @property
     def never_fires(self) -> bool:
         """Whether there is never a hit, as on 30 February. Karpenter treats a budget with such a schedule as always open."""
-        return self.every is None and (not (self.minutes and self.hours) or self.rule.never_matches)
+        return not (self.minutes and self.hours) or self.rule.never_matches
 
 
 @lru_cache(maxsize=4096)
@@ -90,7 +84,11 @@ def parse_cron(text: str) -> Cron:
     """The expression as Karpenter understands it, in UTC. Raises `Invalid` for what it cannot evaluate."""
     stripped = _SPACE.sub(" ", text).strip(" ")
     if stripped.startswith("@"):
-        return _descriptor(text, stripped)
+        fields = _DESCRIPTORS.get(stripped)
+        if fields is None:
+            hint = f"write one of {', '.join(sorted(_DESCRIPTORS))}, or five fields"
+            raise Invalid(f"schedule {text!r} is not a descriptor", hint=hint)
+        return replace(parse_cron(fields), text=text)
     words = stripped.split(" ") if stripped else []
     if words and words[0].startswith(("TZ=", "CRON_TZ=")):
         raise Invalid(
@@ -107,28 +105,6 @@ def parse_cron(text: str) -> Cron:
     (minutes, _), (hours, _), (days, any_day), (months, _), (weekdays, any_weekday) = values
     either = not any_day and not any_weekday
     return Cron(text, tuple(sorted(minutes)), tuple(sorted(hours)), DayRule(days, months, weekdays, either))
-
-
-def _descriptor(text: str, stripped: str) -> Cron:
-    fields = _DESCRIPTORS.get(stripped)
-    if fields is not None:
-        known = parse_cron(fields)
-        return Cron(text, known.minutes, known.hours, known.rule)
-    if stripped.startswith(_EVERY):
-        # As in the parser, less than a second counts as one, and fractions of a second are dropped.
-        seconds = max(1, _interval(text, stripped.removeprefix(_EVERY)) // _SECOND)
-        nothing: frozenset[int] = frozenset()
-        return Cron(text, (), (), DayRule(nothing, nothing, nothing, either=False), timedelta(seconds=seconds))
-    raise Invalid(
-        f"schedule {text!r} is not a descriptor", hint=f"write one of {', '.join(sorted(_DESCRIPTORS))}, or five fields"
-    )
-
-
-def _interval(text: str, words: str) -> timedelta:
-    try:
-        return parse_duration(words)
-    except Invalid as error:
-        raise Invalid(f"schedule {text!r}: {error.message}", hint=error.hint) from error
 
 
 def _values(text: str, word: str, field: _Field) -> tuple[frozenset[int], bool]:

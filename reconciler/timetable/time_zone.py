@@ -120,17 +120,31 @@ def dates_of(days: Numbers | None, months: Numbers | None) -> frozenset[tuple[in
     return frozenset((month, day) for month in every_month for day in every_day if day <= _LENGTHS[month - 1])
 
 
+def days_within(
+    days: Numbers | None,
+    months: Numbers | None,
+    weekdays: Numbers | None,
+    first: int,
+    last: int,
+    *,
+    either: bool = False,
+) -> Seconds:
+    """The matching days from first to last, both included, as days since 1970. None: any. 0 is Sunday. either: the day of the month or the
+    weekday is enough."""
+    matching = _days_of(days, months, weekdays, year_of(first * DAY), year_of(last * DAY), either=either)
+    return matching[matching.searchsorted(first) : matching.searchsorted(last, side="right")]
+
+
 @lru_cache(maxsize=2048)
-def days_of(
+def _days_of(
     days: Numbers | None,
     months: Numbers | None,
     weekdays: Numbers | None,
     first_year: int,
     last_year: int,
     *,
-    either: bool = False,
+    either: bool,
 ) -> Seconds:
-    """The matching days of these years, as days since 1970. None: any. either: the day of the month or the weekday is enough. 0 is Sunday."""
     calendar, of_year, of_month, of_week = _calendar(first_year, last_year)
     by_day, by_weekday = _among(of_month, days), _among(of_week, weekdays)
     found: Seconds = calendar[_among(of_year, months) & (by_day | by_weekday if either else by_day & by_weekday)]

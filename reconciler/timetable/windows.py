@@ -1,11 +1,10 @@
 """When a schedule's windows are open, in UTC or in local time: a cron hit opens one for a duration.
 
 A window is [hit, hit + duration), in UTC; overlapping and touching windows are one span. Karpenter (`IsActive` of a budget)
-asks: of the hits after `instant - duration`, is the first not later than the instant? This has two surprising consequences.
-Where there is never a hit, as on 30 February, the window is open. And `@every` counts from the instant
-of the question, so that it is open always or never.
+asks: of the hits after `instant - duration`, is the first not later than the instant? So where there is never a hit, as on 30 February,
+the window is open.
 
-Windows in local time are headroom's own, so they have neither. A window lasts its duration in elapsed time, whatever the local clock
+Windows in local time are headroom's own, and are not open then. A window lasts its duration in elapsed time, whatever the local clock
 shows meanwhile.
 """
 
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.timetable.cron import Cron, DayRule, parse_cron
-from reconciler.timetable.time_zone import DAY, Seconds, days_of, year_of, zone_offsets
+from reconciler.timetable.time_zone import DAY, Seconds, days_within, year_of, zone_offsets
 
 Ticks = tuple[int, int]
 """A span in whole microseconds since 1970 UTC: arithmetic over many spans is quicker on integers."""
@@ -57,8 +56,6 @@ def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edge
     always: Edges = np.array([start, end], np.int64)
     if start >= end:
         return always[:0]
-    if cron.every is not None:
-        return always if cron.every <= duration else always[:0]
     if cron.never_fires:
         return always
     return cut(_windows(cron, length, start, end), start, end)
@@ -138,6 +135,4 @@ def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) 
 
 def _matching_days(rule: DayRule, first: int, last: int) -> Seconds:
     """Days since 1970, first to last included, that match the rule."""
-    years = year_of(first * DAY), year_of(last * DAY)
-    days = days_of(rule.days, rule.months, rule.weekdays, *years, either=rule.either)
-    return days[days.searchsorted(first) : days.searchsorted(last, side="right")]
+    return days_within(rule.days, rule.months, rule.weekdays, first, last, either=rule.either)

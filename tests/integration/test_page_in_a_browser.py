@@ -225,6 +225,20 @@ def test_the_month_has_every_day(browser: Browser, tmp_path: Path) -> None:
     assert 'aria-label="Tue 31 Mar: 2 until 09:00, 3 until 17:00, 2"' in seen
 
 
+def test_a_window_of_one_minute_is_in_sight(browser: Browser, tmp_path: Path) -> None:
+    """It was less than a pixel wide, and the line between two values covered it."""
+    document = schedule("once", 5, "hours: 12", "hours: 12, minutes: 1")
+    page = schedule_page([], now=NOW, broken=[BrokenDocument("n", "", (1, 1), document)])
+    look = """document.title = ["show-week", "show-month"].map((view) => {
+        document.getElementById(view).click();
+        const brief = document.querySelector('.piece[title^="5 "]');
+        brief.scrollIntoView();
+        const box = brief.getBoundingClientRect();
+        return box.width >= 3 && document.elementFromPoint(box.left + 1, box.top + 3) === brief;
+    });"""
+    assert "<title>true,true</title>" in seen_after(browser, tmp_path, look, page)
+
+
 def test_a_schedule_that_rests_for_years_shows_its_next_change(browser: Browser, tmp_path: Path) -> None:
     document = schedule("leap", 3, "days: 29, months: Feb", "days: 1, months: Mar", default=1)
     typed = f"const field = document.getElementById('document'); field.value = {json.dumps(document)};"
