@@ -134,13 +134,9 @@ class Agenda:
             self._retry = now + doubled(self._pacing.retry_first, self._failures - 1, self._pacing.retry_at_most)
 
     def set_back(self, by: timedelta, now: datetime) -> None:
-        """Reports that the clock was set back: all due times move with it, and a pass begins at once."""
-        self._changes, self._burst = (
-            None if series is None else (series[0] - by, series[1] - by) for series in (self._changes, self._burst)
-        )
-        self._at_once = _earlier(self._at_once, by)
-        self._retry = _earlier(self._retry, by)
-        self._refilled = _earlier(self._refilled, by)
+        """Reports that the clock was set back: a pass begins at once, or at the end of a back-off, which moves with the clock."""
+        self._changes = self._burst = self._at_once = self._refilled = None
+        self._retry = None if self._retry is None else self._retry - by
         self.want(Trigger.CLOCK, now)
 
     def _has_just_refilled(self, now: datetime) -> bool:
@@ -149,7 +145,3 @@ class Agenda:
     def _lift(self) -> None:
         self._held_until_poll = self._holds = False
         self._failures, self._retry = 0, None
-
-
-def _earlier(time: datetime | None, by: timedelta) -> datetime | None:
-    return None if time is None else time - by
