@@ -251,7 +251,9 @@ class Wait:
         return f"{begin} when everything is scaled up at once: {took}"
 
     def _name(self, other: ObjectRef) -> str:
-        return other.name if other.namespace == self.demand.namespace else f"{other.namespace}/{other.name}"
+        if other.namespace != self.demand.namespace:
+            return f"{other.namespace}/{other.name}"
+        return str(other) if other.name == self.demand.name else other.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def as_ended(state: RequestState) -> tuple[Condition, ...]:
     condition_type, _, reason = state.record.outcome.partition("/")
     ended = "" if state.record.ended is None else f"it ended at {state.record.ended:%Y-%m-%d %H:%M:%S} UTC"
     if not state.is_same_object:
-        message = f"a request of this name and spec ran before and {ended or 'has ended'}; a new one needs a new name"
+        message = f"a request of this name ran before and {ended or 'has ended'}; a new one needs a new name"
         return merged(state, (Condition(FAILED, ConditionStatus.TRUE, RAN_BEFORE, message),))
     if reason != NOT_FOUND:
         last = Condition(condition_type, ConditionStatus.TRUE, reason or condition_type, ended)

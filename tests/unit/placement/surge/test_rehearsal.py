@@ -8,6 +8,7 @@ from unittest.mock import patch
 from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINTS
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.pods import PodShape
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
@@ -41,6 +42,8 @@ def test_pods_that_could_go_anywhere_take_the_room_of_those_that_cannot() -> Non
         == "1 of 1 may have to wait when web is scaled up before batch: pods of web take room that pods of batch need"
     )
     assert [(item.demand.name, item.node) for item in wait.bindings] == [("web", "batch-1"), ("batch", "")]
+    other = ObjectRef("autoscaling.x-k8s.io", "Buffer", "shop", "batch")
+    assert "when Buffer/shop/batch is scaled up before batch" in replace(wait, before=other).words
 
 
 def test_ties_are_broken_as_is_worst() -> None:
