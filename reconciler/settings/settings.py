@@ -64,7 +64,6 @@ class PassSettings:
 
     interval: timedelta = timedelta(minutes=5)
     quiet: timedelta = timedelta(seconds=2)
-    quiet_at_most: timedelta = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +72,6 @@ class InventorySettings:
 
     namespace: str = "headroom-system"
     name: str = "headroom"
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedSettings:
-    """How fast the embedded cluster is."""
-
-    launch_delay: timedelta = timedelta(seconds=2)
-    register_delay: timedelta = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +112,6 @@ class Settings:
     buffers: BufferRules = field(default_factory=BufferRules)
     requests: RequestRules = field(default_factory=RequestRules)
     placement: PlacementRules = field(default_factory=PlacementRules)
-    embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     logs: LogSettings = field(default_factory=LogSettings)
 
 

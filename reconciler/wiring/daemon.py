@@ -184,7 +184,7 @@ def open_served(
         run_pass=lambda trigger: source.during(lambda: cycle.run(trigger)),
         poll_source=_polling(source, reviews),
         clock=clock,
-        timing=Timing(settings.git.interval, passes.interval, Pacing(passes.quiet, passes.quiet_at_most)),
+        timing=Timing(settings.git.interval, passes.interval, Pacing(passes.quiet)),
         listeners=Listeners(_listener(settings, last, cycle, shown, progress), metrics.observe_poll, log),
         is_leader=leads,
         trouble=lambda: "" if election is None else election.trouble,

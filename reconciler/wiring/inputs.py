@@ -144,11 +144,8 @@ def _published_cluster(settings: Settings, branch: str) -> Cluster:
 
 def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:
     from reconciler.cluster.embedded.cluster import EmbeddedCluster
-    from reconciler.cluster.embedded.karpenter import Delays
 
-    delays = Delays(launch=settings.embedded.launch_delay, register=settings.embedded.register_delay)
     options: dict[str, Any] = {
-        "delays": delays,
         "inventory": inventory_parent(settings),
         "provisions_pending": True,
         "instance_types": _sold(settings),

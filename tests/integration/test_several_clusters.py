@@ -34,7 +34,6 @@ class Daemon(RunningDaemon):
         settings = {
             "repository": git.url,
             "git": {"interval": "2s"},
-            "embedded": {"launchDelay": "100ms", "registerDelay": "100ms"},
             "clusters": [{"name": name, "path": f"clusters/{name}", **more} for name, more in own.items()],
         }
         (work / "headroom.yaml").write_text(yaml.safe_dump(settings))
