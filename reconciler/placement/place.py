@@ -231,12 +231,10 @@ def place(problem: Problem, *, cache: Cache | None = None) -> Placement:
 
 def solve(problem: Problem, cache: Cache) -> Solution:
     """Places everything once, in the fast mode."""
-    groups = [group for demand in problem.demands for group in demand.groups if group.count > 0]
-    shapes = {id(group.shape): group.shape for group in groups}.values()
-    attaching = any(shape.volume_claims or shape.claims_devices for shape in shapes)
-    problem, assumptions = with_volumes(problem) if attaching else (problem, ())
+    problem, assumptions = with_volumes(problem)
+    shapes = {id(group.shape): group.shape for demand in problem.demands for group in demand.groups if group.count > 0}
     options = problem.options
-    columns = ResourceColumns(shape.requests for shape in shapes)
+    columns = ResourceColumns(shape.requests for shape in shapes.values())
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
     state = _initial_state(problem, assumptions, batches, columns=columns, needs=needs, cache=cache)

@@ -151,12 +151,12 @@ def _container_requests(container: ContainerWire) -> dict[str, int]:
 
 
 def _replace_by_pod_level(running: dict[str, int], resources: ResourcesWire) -> None:
-    """Replaces the containers' sum by a pod-level request. A pod-level limit alone counts as the request only if no container
-    requests that resource."""
+    """Replaces the containers' sum by a pod-level request. A pod-level limit alone counts as the request if it is of huge pages, or if
+    no container requests that resource, not even 0."""
     requests = _amounts(resources.requests, "the pod") if resources.requests else {}
     running.update({name: amount for name, amount in requests.items() if _is_pod_level(name)})
     for name, amount in (_amounts(resources.limits, "the pod") if resources.limits else {}).items():
-        if _is_pod_level(name) and name not in requests and not running.get(name):
+        if _is_pod_level(name) and name not in requests and (name.startswith(_HUGE_PAGES) or name not in running):
             running[name] = amount
 
 
@@ -187,8 +187,7 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 def _raise_to(total: dict[str, int], other: Mapping[str, int]) -> None:
     for name, amount in other.items():
-        if amount > total.get(name, 0):
-            total[name] = amount
+        total[name] = max(amount, total.get(name, 0))
 
 
 def requirement_of(wire: SelectorRequirementWire) -> Requirement:

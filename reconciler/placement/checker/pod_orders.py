@@ -1,7 +1,7 @@
 """Judges what a rehearsal says of the orders in which pods may come: where each is bound no rule is broken, and nobody waits untold.
 
 The nodes are taken as the rehearsal has them. Which of several possible nodes a pod gets is a matter of kube-scheduler's scores, and is not
-judged: so a wait is known to be one, while that nobody waits is known of the orders that are shown. Volumes are left out.
+judged: so a wait is known to be one, while that nobody waits is known of the orders that are shown.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.checker.checked_nodes import CheckedNode, Occupant
 from reconciler.placement.checker.node_rules import (
+    CheckedVolumes,
     loads,
     overcommitted,
     port_violations,
-    selection_violations,
     unschedulable_violations,
 )
 from reconciler.placement.checker.offerings import decided
+from reconciler.placement.checker.planned_nodes import shape_violations
 from reconciler.placement.checker.pod_rules import Namespaces, Occupancy, inter_pod_violations, spread_violations
 from reconciler.placement.problem import Problem
 
@@ -68,7 +69,7 @@ def _unpromised(problem: Problem, placement: Placement, order: Order) -> Iterabl
 def order_violations(problem: Problem, nodes: Iterable[Node], pods: Iterable[Pod], order: Order) -> Iterable[str]:
     """What is wrong once all pods of the order have come: each that is bound is where every rule allows it, and no node takes one that waits."""
     demands, namespaces = {item.ref: item for item in problem.demands}, problem.view.namespaces
-    there = _with_pods(nodes, pods)
+    there, volumes = _with_pods(nodes, pods), CheckedVolumes(problem.view.storage)
     came = Counter((item.demand, item.group, item.node) for item in order)
     for (ref, group, name), count in came.items():
         if name in there:
@@ -77,7 +78,7 @@ def order_violations(problem: Problem, nodes: Iterable[Node], pods: Iterable[Pod
             yield f"{ref}: there is no node {name}"
     everywhere = list(there.values())
     for node in everywhere:
-        yield from _broken(node)
+        yield from _broken(node, volumes)
     yield from _broken_between(everywhere, namespaces)
     for node in everywhere:
         # They run from here on, so that one more pod is judged as kube-scheduler judges it.
@@ -85,7 +86,7 @@ def order_violations(problem: Problem, nodes: Iterable[Node], pods: Iterable[Pod
     for ref, group in sorted({(ref, group) for ref, group, name in came if not name}):
         for node in everywhere:
             node.occupants.append(Occupant(demands[ref].groups[group].shape, demand=demands[ref]))
-            if not any(_broken(node)) and not any(_broken_between(everywhere, namespaces)):
+            if not any(_broken(node, volumes)) and not any(_broken_between(everywhere, namespaces)):
                 yield f"{ref}: a pod waits, and {node.name} takes it"
             node.occupants.pop()
 
@@ -101,14 +102,14 @@ def _with_pods(nodes: Iterable[Node], pods: Iterable[Pod]) -> dict[str, CheckedN
     return there
 
 
-def _broken(checked: CheckedNode) -> Iterable[str]:
+def _broken(checked: CheckedNode, volumes: CheckedVolumes) -> Iterable[str]:
     """Rules on one node."""
     node = checked.machine.node if checked.machine else None
     if node is None or not any(item.is_chunk for item in checked.occupants):
         return
     yield from unschedulable_violations(checked, ())
     for shape in checked.shapes():
-        yield from (f"{checked.name}: {words}" for words in selection_violations(checked, shape))
+        yield from (f"{checked.name}: {words}" for words in shape_violations(volumes, checked, shape))
     yield from port_violations(checked)
     yield from (f"{checked.name}: {words}" for words in overcommitted(loads(checked), node.allocatable))
 

@@ -2,7 +2,7 @@
 
 In the orders that are tried first, pods with many places to go come before those with few. Ties are broken in the worst way there. Then
 come shuffled ones, by fixed seeds. For demands whose pods all find room so far, an order is changed pod by pod as long as that makes
-room scarcer for them. Volumes and preemption are not looked at.
+room scarcer for them. Preemption is not looked at.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from reconciler.model.nodes import SCARCE_TAINTS, Node
 from reconciler.model.placement import Binding, Placement, Wait
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.arrays import Numbers
+from reconciler.placement.constraints.volumes import with_volumes
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.model import WORTH_SCHEDULING, PodKind, SchedulerModel
 from reconciler.placement.scheduler.walk import compiled_walk
@@ -76,6 +77,7 @@ class Rehearsal:
         self.placement = placement
         self.steps = 0
         self._searched: dict[tuple[int, int], list[_Tried]] = {}
+        problem, _ = with_volumes(problem)
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce.get(item.node.name, 0)) for item in standing]
         demands = {item.ref: item for item in problem.demands if item.is_rehearsed}

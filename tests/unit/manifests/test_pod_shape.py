@@ -46,6 +46,10 @@ OF_THE_POD = {"requests": {"cpu": "5"}, "limits": {"memory": "2Gi"}}
          {"containers": [container("1")], "resources": OF_THE_POD}, {"cpu": "5", "memory": "2Gi"}),
         ("the pod's own limit yields to what containers ask for",
          {"containers": [container("1")], "resources": {"limits": {"cpu": "5"}}}, {"cpu": "1"}),
+        ("even if that is nothing", {"containers": [container("0")], "resources": {"limits": {"cpu": "5"}}}, {}),
+        ("but not its limit of huge pages",
+         {"containers": [{"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}],
+          "resources": {"limits": {"hugepages-2Mi": "4Mi"}}}, {"hugepages-2Mi": "4Mi"}),
     ],
 )  # fmt: skip
 def test_what_a_pod_requests(says: str, spec: dict[str, Any], expected: dict[str, str]) -> None:

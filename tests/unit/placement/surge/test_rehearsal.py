@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import patch
 
+from reconciler.model.attachments import PersistentVolume, Storage, VolumeClaim
 from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINTS
 from reconciler.model.placement import Placement, Wait
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
+from reconciler.placement.checker.pod_orders import rehearsal_violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.rehearsal import Rehearsal
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape, term
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, one_of, pod, shape, term
 
 BATCH_ONLY = shape("3", labels={"app": "batch"}, node_selector={NODEPOOL_LABEL: "batch"})
 ANYWHERE = shape("3", labels={"app": "web"})
@@ -44,6 +46,22 @@ def test_pods_that_could_go_anywhere_take_the_room_of_those_that_cannot() -> Non
     assert [(item.demand.name, item.node) for item in wait.bindings] == [("web", "batch-1"), ("batch", "")]
     other = ObjectRef("autoscaling.x-k8s.io", "Buffer", "shop", "batch")
     assert "when Buffer/shop/batch is scaled up before batch" in replace(wait, before=other).words
+
+
+def test_volumes_keep_pods_where_they_can_be_used_and_the_checker_agrees() -> None:
+    problem = two_pools(busy=True)
+    storage = Storage(
+        (PersistentVolume("disk", (NodeSelectorTerm((one_of(NODEPOOL_LABEL, "batch"),)),)),),
+        (VolumeClaim("shop", "data", volume="disk", bound=True),),
+    )
+    batch = demand("batch", count=1, pod_shape=replace(BATCH_ONLY, node_selector=(), volume_claims=("data",)))
+    problem = replace(problem, view=replace(problem.view, storage=storage), demands=(problem.demands[0], batch))
+    placement = place(problem)
+    rehearsal = Rehearsal(problem, placement, names=())
+    waits = rehearsal.waits()
+    assert [wait.demand.name for wait in waits] == ["batch"]
+    shown = (rehearsal.nodes, rehearsal.running, waits, rehearsal.orders())
+    assert list(rehearsal_violations(problem, placement, *shown)) == []
 
 
 def test_ties_are_broken_as_is_worst() -> None:
