@@ -24,10 +24,9 @@ from reconciler.model.marks import (
     REPLICAS_FROM_ANNOTATION,
 )
 from reconciler.model.pods import GROUP_OF_WORKLOAD
-from reconciler.model.quantity import ANY_DURATION, parse_duration
+from reconciler.model.quantity import ANY_DURATION, format_duration, parse_duration
 from reconciler.model.schedules import schedule_ref
 
-LONGEST_LEAD = timedelta(days=7)
 _NODE_POOL = "NodePool"
 _ANNOTATIONS = ("metadata", "annotations")
 _FOLLOWERS = (REPLICAS_FROM_ANNOTATION, ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION)
@@ -41,31 +40,13 @@ def check_following(inspection: Inspection) -> None:
         if not isinstance(written.get(name), str) or inspection.ref.kind not in kinds:
             continue  # absent, or already reported
         if name == LEAD_TIME_ANNOTATION:
-            _check_lead(inspection, str(written[name]), follows=len(written.keys() & set(_FOLLOWERS)) > 1)
+            if len(written.keys() & set(_FOLLOWERS)) == 1:
+                hint = f"add {REPLICAS_FROM_ANNOTATION} or {ACTIVE_DURING_ANNOTATION}, or remove it"
+                _no_effect(inspection, name, f"{name} has no effect without a schedule to be ahead of", hint)
         elif schedule_ref(inspection.ref, str(written[name])) is None:
             _bad_name(inspection, name, str(written[name]))
     if REPLICAS_FROM_ANNOTATION in written:
         _check_target(inspection)
-
-
-def _check_lead(inspection: Inspection, text: str, *, follows: bool) -> None:
-    path = (*_ANNOTATIONS, LEAD_TIME_ANNOTATION)
-    try:
-        too_long = parse_duration(text) > LONGEST_LEAD
-    except Invalid:
-        return  # already reported with the values of all annotations
-    if too_long:
-        message = f"{LEAD_TIME_ANNOTATION} has the value {text!r}, more than a week"
-        inspection.report(
-            codes.INVALID_ANNOTATION, path, message, hint='write at most "168h"; minutes are usual: "10m"'
-        )
-    if not follows:
-        _no_effect(
-            inspection,
-            LEAD_TIME_ANNOTATION,
-            f"{LEAD_TIME_ANNOTATION} has no effect without a schedule to be ahead of",
-            f"add {REPLICAS_FROM_ANNOTATION} or {ACTIVE_DURING_ANNOTATION}, or remove it",
-        )
 
 
 def _check_target(inspection: Inspection) -> None:
@@ -125,13 +106,16 @@ def _one_of(*options: str) -> _Judge:
     return _valid_if(options.__contains__, f"write one of {', '.join(options)}")
 
 
-def _duration(example: str) -> _Judge:
+def _duration(example: str, *, least: timedelta = timedelta(0), most: timedelta = timedelta.max) -> _Judge:
     def judge(value: str) -> str:
         try:
-            parse_duration(value)
+            duration = parse_duration(value)
         except Invalid as error:
             return f'write a duration such as "{example}"' if error.hint == ANY_DURATION else error.hint
-        return ""
+        if least <= duration <= most:
+            return ""
+        bound = f"at least {format_duration(least)}" if duration < least else f"at most {format_duration(most)}"
+        return f'write {bound}, such as "{example}"'
 
     return judge
 
@@ -156,10 +140,10 @@ _KNOWN: dict[str, _Annotation] = {
     "also-declared-by": _Annotation(_ANY),
     "applied-hash": _Annotation(_ANY),
     "drift": _Annotation(_one_of("correct", "report"), only_applied=True),
-    "fill-deadline": _Annotation(_duration("15m"), *_OF_BUFFERS),
+    "fill-deadline": _Annotation(_duration("15m", least=timedelta(seconds=1)), *_OF_BUFFERS),
     "fulfilment": _Annotation(_one_of(*(fulfilment.value for fulfilment in Fulfilment)), *_OF_BUFFERS),
     "inventory": _Annotation(_ANY),
-    "lead-time": _Annotation(_duration("10m"), *_SIZED),
+    "lead-time": _Annotation(_duration("10m", most=timedelta(days=7)), *_SIZED),
     "one-shot": _Annotation(_YES_OR_NO, *_OF_BUFFERS),
     "percent-of": _Annotation(
         _valid_if(is_percent_of, PERCENT_OF_HINT), frozenset({"CapacityBuffer"}), "CapacityBuffers"

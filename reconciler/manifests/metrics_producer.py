@@ -44,20 +44,18 @@ FIELDS = tuple(_BOUNDS)
 class BadValue:
     """A value of a calendar field that cannot be read, with the code, message and hint of its finding."""
 
-    code: Code
     message: str
     hint: str
+    code: Code = codes.INVALID_VALUE
 
 
 def read_field(name: str, value: Any) -> tuple[tuple[int, ...], tuple[BadValue, ...]]:
     """A field's values as sorted numbers, and those that cannot be read; each once. Weekday 0 is Sunday, month 1 January."""
     items = value if isinstance(value, list) else [value]
     if len(items) + sum(len(item) for item in items if isinstance(item, str)) > _MOST_CHARACTERS:
-        message = f"{name} has more than {_MOST_CHARACTERS} characters"
-        return (), (BadValue(codes.INVALID_VALUE, message, _example(name)),)
+        return (), (BadValue(f"{name} has more than {_MOST_CHARACTERS} characters", _example(name)),)
     if not items:
-        message, hint = f"{name} is an empty list", "leave it out, or list at least one value"
-        return (), (BadValue(codes.INVALID_VALUE, message, hint),)
+        return (), (BadValue(f"{name} is an empty list", "leave it out, or list at least one value"),)
     values = list(dict.fromkeys(each for item in items for each in _values(name, item)))
     numbers = [each for each in values if isinstance(each, int)]
     return tuple(sorted(numbers)), tuple(each for each in values if isinstance(each, BadValue))
@@ -65,8 +63,7 @@ def read_field(name: str, value: Any) -> tuple[tuple[int, ...], tuple[BadValue, 
 
 def _values(name: str, item: object) -> Iterator[int | BadValue]:
     if isinstance(item, bool) or not isinstance(item, int | str):
-        message = f"{name} must be numbers or text, not {_kind_of(item)}"
-        yield BadValue(codes.WRONG_TYPE, message, _example(name))
+        yield BadValue(f"{name} must be numbers or text, not {_kind_of(item)}", _example(name), codes.WRONG_TYPE)
     else:
         for word in str(item).split(","):
             yield _number(name, word.strip())
@@ -84,7 +81,7 @@ def _number(name: str, word: str) -> int | BadValue:
         return _not_a_value(name, word)
     if not low <= number <= high:
         hint = "write 0 for Sunday" if (name, number) == ("weekdays", 7) else _example(name)
-        return BadValue(codes.INVALID_VALUE, f"{name} go from {low} to {high}, not {number}", hint)
+        return BadValue(f"{name} go from {low} to {high}, not {number}", hint)
     return number
 
 
@@ -102,15 +99,13 @@ def _not_a_value(name: str, word: str) -> BadValue:
     if written is not None:
         everything = word == "*" and name not in {"minutes", "hours"}
         hint = "leave it out to match every one" if everything else f'write "{written}"'
-        return BadValue(codes.LIST_ONLY, f"{name} takes lists only, no ranges, steps or wildcards: {word!r}", hint)
+        return BadValue(f"{name} takes lists only, no ranges, steps or wildcards: {word!r}", hint, codes.LIST_ONLY)
     if not word:
-        return BadValue(
-            codes.INVALID_VALUE, f"{name} has an empty value", "remove the comma too many, or leave the field out"
-        )
+        return BadValue(f"{name} has an empty value", "remove the comma too many, or leave the field out")
     names = _NAMES.get(name, ())
     short = word[:3].capitalize()
     hint = f"write {short}" if short in names else nearest(word, names) or _example(name)
-    return BadValue(codes.INVALID_VALUE, f"{word!r} is not one of the {name}", hint)
+    return BadValue(f"{word!r} is not one of the {name}", hint)
 
 
 def _expanded(name: str, part: str, step: str | None) -> str | None:

@@ -147,7 +147,7 @@ def merge(
         for other, fields in others.items()
         for field in fields
         for mine in _overlapping(field, applied)
-        if value_at(live, mine) != applied[mine]
+        if not _is_set(live, mine, applied[mine])
     }
     if taken and not force:
         return Merge(live, owners, tuple(sorted({(other.name, field) for other, field, _ in taken})))
@@ -160,12 +160,18 @@ def merge(
         if not any(overlap(field, owned) for fields in kept.values() for owned in fields):
             body = with_field(body, field, None)
     for field, value in applied.items():
-        if value_at(body, field) != value:
+        if not _is_set(body, field, value):
             body = with_field(body, field, value)
     merged = {other: fields for other, fields in kept.items() if fields}
     if applied:
         merged[manager] = frozenset(applied)
     return Merge(body, merged)
+
+
+def _is_set(body: Mapping[str, Any], field: Field, value: Any) -> bool:
+    """Whether the field has this value. An empty mapping is merged into the one that is there, so it changes nothing."""
+    there = value_at(body, field)
+    return bool(there == value or (value == {} and isinstance(there, Mapping)))
 
 
 def _removal_order(field: Field) -> tuple[bool, Field]:

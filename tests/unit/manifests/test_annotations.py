@@ -204,6 +204,7 @@ def test_what_is_right_is_passed_over_in_silence(text: str) -> None:
         (BY_NODE_CLASS(f"{LEAD}: 10m"), "annotation-without-effect", LEAD),
         (FOLLOWER(f"{FROM}: office", f"{LEAD}: 169h"), "invalid-annotation", LEAD),
         (FOLLOWER(f"{FROM}: office", f"{LEAD}: soon"), "invalid-annotation", LEAD),
+        (document(BUFFER, "one-shot: 'true'", "fill-deadline: 0s"), "invalid-annotation", "fill-deadline"),
         (STATIC_POOL(f"{FROM}: office").replace("replicas: 0", ""), "static-by-schedule", FROM),
         (STATIC_POOL(f"{FROM}: office").replace("replicas: 0", "weight: 5"), "static-pool", "spec.weight"),
         (FOLLOWER(f"{DURING}: office"), "template-without-size", "spec"),

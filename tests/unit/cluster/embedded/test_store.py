@@ -83,6 +83,17 @@ def test_equal_values_are_no_conflict_and_force_takes_the_field_over() -> None:
     assert "spec.replicas" not in managers["kubectl"]
 
 
+def test_an_empty_mapping_gives_up_its_fields_and_leaves_those_of_others() -> None:
+    sandbox = Sandbox()
+    theirs = node_pool()
+    sandbox.cluster.apply(theirs, manager="kubectl")
+    sandbox.write(apply(manifest("karpenter.sh/v1", "NodePool", "general", spec={"weight": 7})))
+    assert body(sandbox, pool_ref())["spec"]["weight"] == 7
+    assert sandbox.write(apply(manifest("karpenter.sh/v1", "NodePool", "general", spec={}))).ok
+    assert "weight" not in body(sandbox, pool_ref())["spec"]
+    assert body(sandbox, pool_ref())["spec"]["template"] == theirs["spec"]["template"]
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
