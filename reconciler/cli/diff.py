@@ -14,7 +14,7 @@ import click
 from reconciler.cli.application import DETAILED_ERROR, GATE, exit_code_of_changes
 from reconciler.cli.options import FILES, Amount, Progress, options, output_option, settings_from
 from reconciler.cli.plan import tell_age
-from reconciler.cli.posting import check_post_options, post_options, posting, tell
+from reconciler.cli.posting import check_post_options, posting, tell
 
 if TYPE_CHECKING:
     from reconciler.comparison import Comparison
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     help="Also write all of it as an HTML page, for the job's artifacts. The comment of --post links to them.",
 )
 @output_option("text", "json", "markdown", "html", "sarif", "github")
-@post_options
+@options("post", "post_mode", "pull_request", "skip_no_diff", "post_above")
 def diff_command(
     *,
     revisions: str,

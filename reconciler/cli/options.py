@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 import click
 
+from reconciler.forge import FORGES
 from reconciler.model.buffers import Dialect
 from reconciler.model.quantity import whole_number
 from reconciler.report.escaping import Paint, plain, terminal
@@ -67,6 +68,14 @@ FILES = click.Path(readable=False)
 """A file or folder, or a URL in its place: shells complete it. Whoever reads it says what is wrong with it."""
 
 
+def file_option(flag: str, metavar: str, words: str) -> Callable[[F], F]:
+    return click.option(flag, type=FILES, metavar=metavar, help=words)
+
+
+def _flag_option(flag: str, words: str) -> Callable[[F], F]:
+    return click.option(flag, is_flag=True, help=words)
+
+
 def _cluster_option(kinds: str, more: str = "") -> Callable[[F], F]:
     words = f"{kinds}. Default: in-cluster, else the current kubeconfig context{more}."
     return click.option("--cluster", metavar="CLUSTER", help=words)
@@ -74,32 +83,23 @@ def _cluster_option(kinds: str, more: str = "") -> Callable[[F], F]:
 
 _READ_CLUSTERS = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
 _OPTIONS: dict[str, Callable[[F], F]] = {
-    "repo": click.option(
-        "--repo",
-        type=FILES,
-        metavar="PATH|URL",
-        help="Repository of manifests: a folder or a Git URL. Default: this folder.",
-    ),
+    "repo": file_option("--repo", "PATH|URL", "Repository of manifests: a folder or a Git URL. Default: this folder."),
     "revision": click.option(
         "--revision",
         metavar="REF",
         help="Branch, tag or commit. Default: a folder's files as they stand, and a URL's default branch.",
     ),
-    "path": click.option(
-        "--path",
-        type=FILES,
-        metavar="SUBDIR",
-        help="Folder inside the repository, such as clusters/production. Default: all of it.",
+    "path": file_option(
+        "--path", "SUBDIR", "Folder inside the repository, such as clusters/production. Default: all of it."
     ),
     "cluster": _cluster_option(_READ_CLUSTERS),
     "planned_cluster": _cluster_option(_READ_CLUSTERS, ", else the snapshot that the daemon published"),
     "written_cluster": _cluster_option("kubeconfig[:CONTEXT], in-cluster or embedded[:SNAPSHOT]"),
     "real_cluster": _cluster_option("kubeconfig[:CONTEXT] or in-cluster"),
-    "catalog": click.option(
+    "catalog": file_option(
         "--catalog",
-        type=FILES,
-        metavar="CATALOG",
-        help="Instance types and prices: FILE, karpenter-metrics:URL or observed (those of existing nodes, without prices). "
+        "CATALOG",
+        "Instance types and prices: FILE, karpenter-metrics:URL or observed (those of existing nodes, without prices). "
         "Default: those of the snapshot or the embedded cluster, else observed.",
     ),
     "dialect": click.option(
@@ -108,37 +108,51 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
         help="Whose rules apply where Karpenter and Cluster Autoscaler disagree. Default: karpenter.",
     ),
     "now": click.option("--now", type=Moment(), help="Use this as the current time, such as 2026-12-24T18:00:00Z."),
-    "config": click.option(
-        "--config",
-        type=FILES,
-        metavar="FILE",
-        help="Settings file, like config/headroom.yaml, which lists every setting.",
-    ),
-    "timings": click.option(
-        "--timings", type=FILES, metavar="FILE", help="Write the seconds that each stage took, as JSON."
-    ),
-    "include_pending": click.option(
-        "--include-pending", is_flag=True, help="Also plan nodes for the cluster's own pending pods."
-    ),
+    "config": file_option("--config", "FILE", "Settings file, like config/headroom.yaml, which lists every setting."),
+    "timings": file_option("--timings", "FILE", "Write the seconds that each stage took, as JSON."),
+    "include_pending": _flag_option("--include-pending", "Also plan nodes for the cluster's own pending pods."),
     "placement_mode": click.option(
         "--placement-mode",
         type=click.Choice(CHOICES["placement.mode"]),
         help="How new nodes are chosen; optimal takes longer and costs less. Default: fast.",
     ),
-    "check_placement": click.option(
-        "--check-placement",
-        is_flag=True,
-        help="Verify the placement with an independent checker; one that breaks a rule is not applied.",
+    "check_placement": _flag_option(
+        "--check-placement", "Verify the placement with an independent checker; one that breaks a rule is not applied."
     ),
-    "cost": click.option(
-        "--cost",
-        is_flag=True,
-        help="Also compute what capacity costs over the coming 30 days, with all that schedules ask for.",
+    "cost": _flag_option(
+        "--cost", "Also compute what capacity costs over the coming 30 days, with all that schedules ask for."
     ),
-    "detailed_exitcode": click.option(
-        "--detailed-exitcode",
-        is_flag=True,
-        help="Exit 0 for no change, 2 for changes, 1 for any error, as Terraform does.",
+    "detailed_exitcode": _flag_option(
+        "--detailed-exitcode", "Exit 0 for no change, 2 for changes, 1 for any error, as Terraform does."
+    ),
+    "post": click.option(
+        "--post",
+        type=click.Choice(FORGES),
+        help="Also post it on the pull request: comment, status, remarks beside lines.",
+    ),
+    "post_mode": click.option(
+        "--post-mode",
+        type=click.Choice(["update", "new", "hide-and-new", "delete-and-new"]),
+        default="update",
+        show_default=True,
+        help="What becomes of the comment of an earlier run.",
+    ),
+    "pull_request": click.option(
+        "--pull-request",
+        metavar="NUMBER",
+        type=click.IntRange(min=1),
+        help="Post on this one. Default: the one that CI runs for.",
+    ),
+    "skip_no_diff": click.option(
+        "--skip-no-diff/--no-skip-no-diff",
+        default=True,
+        help="Make no first comment where nothing changes. The default.",
+    ),
+    "post_above": click.option(
+        "--post-above",
+        type=Amount(),
+        metavar="USD",
+        help="Make no first comment where nothing is lost or wrong and 30 days cost less than this more or less.",
     ),
 }
 
@@ -175,12 +189,8 @@ def served_from(values: dict[str, Any]) -> tuple[ClusterSettings, ...]:
 
 def _flags(values: dict[str, Any]) -> dict[str, object]:
     return {
+        **{name: values.get(name) for name in ("revision", "path", "cluster", "catalog", "dialect")},
         "repository": values.get("repo"),
-        "revision": values.get("revision"),
-        "path": values.get("path"),
-        "cluster": values.get("cluster"),
-        "catalog": values.get("catalog"),
-        "dialect": values.get("dialect"),
         "placement.mode": values.get("placement_mode"),
         "placement.check": values.get("check_placement") or None,
     }

@@ -1,16 +1,14 @@
-"""`--post`: the flags of what `headroom diff` posts on the pull request, and what is told of it."""
+"""`--post`: what `headroom diff` posts on the pull request, and what is told of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.options import Amount
-from reconciler.forge import FORGES
 from reconciler.model.errors import FORBIDDEN, Failure, Stalled, Transient
 from reconciler.model.refs import listed
 from reconciler.settings.settings import Settings
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from reconciler.forge.pull_requests import Published
     from reconciler.wiring.posting import PullRequestReport
 
-F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {
     "created": "a comment was made",
     "updated": "the comment was updated",
@@ -27,44 +24,6 @@ _WORDS = {
     "stale": "nothing was posted, since a newer run or commit is there,",
     "skipped": "too little changes, so that no comment was made",
 }
-_OPTIONS = (
-    click.option(
-        "--post",
-        type=click.Choice(FORGES),
-        help="Also post it on the pull request: comment, status, remarks beside lines.",
-    ),
-    click.option(
-        "--post-mode",
-        type=click.Choice(["update", "new", "hide-and-new", "delete-and-new"]),
-        default="update",
-        show_default=True,
-        help="What becomes of the comment of an earlier run.",
-    ),
-    click.option(
-        "--pull-request",
-        metavar="NUMBER",
-        type=click.IntRange(min=1),
-        help="Post on this one. Default: the one that CI runs for.",
-    ),
-    click.option(
-        "--skip-no-diff/--no-skip-no-diff",
-        default=True,
-        help="Make no first comment where nothing changes. The default.",
-    ),
-    click.option(
-        "--post-above",
-        type=Amount(),
-        metavar="USD",
-        help="Make no first comment where nothing is lost or wrong and 30 days cost less than this more or less.",
-    ),
-)
-
-
-def post_options(function: F) -> F:
-    """The flags, as parameters of the command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def check_post_options(context: click.Context) -> None:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import output_option
-
 if TYPE_CHECKING:
     from reconciler.model.view import Manifest
 
@@ -37,22 +35,19 @@ def output_schema(name: str) -> dict[str, Any]:
 
 
 @click.command("schema")
-@click.argument("name", required=False)
+@click.argument("name", type=click.Choice(schema_names()), metavar="[NAME]", required=False)
 def schema_command(name: str | None) -> None:
     """Print the JSON Schema of an output, such as plan.v1. Without NAME, list the schemas."""
     if name is None:
         click.echo("\n".join(schema_names()))
         return
-    if name not in schema_names():
-        raise click.UsageError(f"There is no schema {name!r}; there are {', '.join(schema_names())}.")
     click.echo(json.dumps(output_schema(name), indent=2, ensure_ascii=False))
 
 
 @click.command("crd")
 @click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]…")
 @click.option("--all", "everything", is_flag=True, help="Also what the cluster has already. It is not asked.")
-@output_option("yaml", "json")
-def crd_command(kinds: tuple[str, ...], output: str, *, everything: bool) -> None:
+def crd_command(kinds: tuple[str, ...], *, everything: bool) -> None:
     """Print the CustomResourceDefinitions of Buffer, MetricsProducer, ProvisioningClass and ProvisioningRequest, or of some KINDs.
 
     What the current cluster has from somebody else, or in a newer form, is left out, and told on stderr. So ProvisioningRequest, which is
@@ -67,9 +62,6 @@ def crd_command(kinds: tuple[str, ...], output: str, *, everything: bool) -> Non
     chosen = list(crds(kinds or _KINDS))
     if not everything:
         chosen = _without_those_there(chosen)
-    if output == "json":
-        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": chosen}, indent=2))
-        return
     click.echo("---\n".join(to_yaml(definition) for definition in chosen), nl=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -106,9 +107,5 @@ def snapshot_command(*, target: str, **values: Any) -> int:
 
 def found_words(counts: Mapping[str, int]) -> str:
     """`3 nodes, 1 nodepool`. counts: by the plural names of resources."""
-    return ", ".join(f"{count:,} {_singular(name) if count == 1 else name}" for name, count in counts.items() if count)
-
-
-def _singular(plural: str) -> str:
-    """As in "1 nodepool" or "1 priorityclass": of a resource's name, which is plural."""
-    return plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
+    singular = {name: re.sub("(?<=ss)es$|s$", "", name) for name in counts}
+    return ", ".join(f"{count:,} {singular[name] if count == 1 else name}" for name, count in counts.items() if count)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import FILES, options, output_option
+from reconciler.cli.options import FILES, Progress, file_option, options, output_option
 from reconciler.clocks import SystemClock
 from reconciler.files import read_named_file
 from reconciler.manifests.repository.declared import left_out, read
@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 @click.command("validate")
 @click.argument("paths", type=FILES, nargs=-1, metavar="[PATH]…")
-@click.option(
-    "--path",
-    type=FILES,
-    metavar="SUBDIR",
-    help="Folder of this repository to check, with the templates at its root.",
-)
+@file_option("--path", "SUBDIR", "Folder of this repository to check, with the templates at its root.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @options("now")
 @output_option("text", "json", "sarif", "github")
@@ -99,7 +94,6 @@ def _printed(output: str, findings: tuple[Finding, ...], now: datetime, *, docum
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
     if not any(path.endswith(".j2") for path in files):
         return ()
-    from reconciler.cli.options import Progress
     from reconciler.files import packaged_texts
     from reconciler.render.check import findings_of_files
 

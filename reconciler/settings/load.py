@@ -57,7 +57,7 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
         expected[kind] = f"one of {', '.join(kind)}"
     try:
         result = _parsed(kind, value)
-    except (ValueError, TypeError, Invalid) as error:
+    except (KeyError, ValueError, TypeError, Invalid) as error:
         raise Misused(
             f"{where}{written} is {value!r}, expected {expected[kind]}",
             hint=error.hint if isinstance(error, Invalid) else "",
@@ -85,22 +85,11 @@ def _check_range(name: str, number: float, told: str) -> None:
 
 def _parsed(kind: type[Any], value: object) -> object:
     if kind is timedelta:
-        if isinstance(value, timedelta):
-            return value
         return parse_duration(f"{value}s" if isinstance(value, int) else str(value))
     if kind is bool:
-        words = {"true": True, "false": False, "1": True, "0": False}
-        if isinstance(value, bool):
-            return value
-        if str(value).lower() not in words:
-            raise ValueError(value)
-        return words[str(value).lower()]
-    if kind in {int, float}:
-        if isinstance(value, bool):
-            raise ValueError(value)
-        return kind(str(value))
+        return {"true": True, "false": False, "1": True, "0": False}[str(value).lower()]
     if kind is str and not isinstance(value, str):
-        raise ValueError(value)
+        raise TypeError(value)
     return kind(str(value))
 
 
@@ -241,12 +230,10 @@ def _with(settings: Settings, name: str, value: object, where: str, *, written: 
             f"{where}there is no setting {written!r}{_nearest(name)}", hint="config/headroom.yaml has every setting"
         )
     changed: Any = converted(name, written, item, value, where)
-    *groups, last = name.split(".")
-    owners = [settings, *(getattr(settings, group) for group in groups)]
-    for owner, field in zip(reversed(owners), (last, *reversed(groups)), strict=True):
-        changed = replace(owner, **{field: changed})
-    made: Settings = changed
-    return made
+    group, _, last = name.rpartition(".")
+    if group:
+        changed = replace(getattr(settings, group), **{last: changed})
+    return replace(settings, **{group or last: changed})
 
 
 def _nearest(name: str) -> str:

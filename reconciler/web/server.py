@@ -61,8 +61,8 @@ class Listener(ThreadingHTTPServer):
         # Connections whose request is not read yet, in the order of arrival.
         self._asking: dict[socket.socket, None] = {}
         place = parse_address(address)
-        self.both_families = not place[0] and socket.has_dualstack_ipv6()
-        self.address_family = socket.AF_INET6 if ":" in place[0] or self.both_families else socket.AF_INET
+        is_ipv6 = ":" in place[0] or (not place[0] and socket.has_dualstack_ipv6())
+        self.address_family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
         try:
             super().__init__(place, handler)
         except OSError as error:
@@ -76,11 +76,6 @@ class Listener(ThreadingHTTPServer):
         """Where it listens, with the port it got."""
         host, port = self.server_address[:2]
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
-
-    def server_bind(self) -> None:
-        if self.both_families:
-            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        super().server_bind()
 
     def start(self) -> None:
         self._thread.start()

@@ -38,17 +38,17 @@ def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
     """The catalog that `catalog` names; else the cluster's own (a snapshot's, the embedded one's), else what is observed."""
     choice = settings.catalog
     kind, _, rest = choice.partition(":")
-    if kind == "karpenter-metrics" and rest:
+    if kind == "karpenter-metrics":
         from reconciler.catalog.karpenter_metrics import KarpenterMetricsCatalog
 
+        if not rest:
+            hint = "write karpenter-metrics:http://karpenter.kube-system:8080/metrics"
+            raise Misused(f"--catalog {choice} names no address", hint=hint)
         return KarpenterMetricsCatalog(rest, clock=clock)
     if choice in {"", "observed"}:
         from reconciler.catalog.observed import ClusterCatalog, ObservedCatalog
 
         return ObservedCatalog() if choice else ClusterCatalog(cluster.name)
-    if kind == "karpenter-metrics":
-        example = f"{kind}:http://karpenter.kube-system:8080/metrics"
-        raise Misused(f"--catalog {choice} names no address", hint=f"write {example}")
     from reconciler.catalog.file import FileCatalog
 
     return FileCatalog(choice)

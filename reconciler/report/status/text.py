@@ -88,8 +88,8 @@ def _last_pass_line(document: Row) -> str:
 
 
 def _buffer_lines(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
-    """`shop/web   2/2 ready, 2 nodes, $0.42/h`."""
-    longest = max((len(name_of(row)) for row in rows[:MOST_BUFFERS]), default=0)
+    """`shop/web   2/2 ready, 2 nodes, $0.42/h`. A name of more than 50 letters moves its own line alone."""
+    longest = min(50, max((len(name_of(row)) for row in rows[:MOST_BUFFERS]), default=0))
     for row in rows[:MOST_BUFFERS]:
         size = paint(_COLOURS.get(row["capacity"]["state"], "dim"), size_words(row))
         yield f"  buffer      {name_of(row):{longest}}  {_facts(row, size)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -272,6 +273,13 @@ def test_a_buffer_in_a_few_words(outcome: DemandOutcome, state: str, words: str)
     (row,) = document(Plan(None, NOW, demands=(outcome,)))["demands"]
     assert (row["capacity"]["state"], size_words(row)) == (state, words)
     assert sum(row["capacity"][part] for part in ("ready", "coming", "missing")) == (outcome.demand.desired or 0)
+
+
+def test_a_very_long_name_moves_no_column_of_the_others() -> None:
+    long = DemandOutcome(demand("x" * 200, count=2), 2, 0, 0, conditions=FULL)
+    assert re.search(
+        r"^  buffer      shop/ready {1,45} 2/2 ready", status(Plan(None, NOW, demands=(READY, long))), re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize(

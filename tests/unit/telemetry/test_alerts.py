@@ -12,6 +12,7 @@ import yaml
 
 from reconciler.model.changes import Outcome
 from reconciler.model.declared import SourceTree
+from reconciler.model.errors import Transient
 from reconciler.ports import PassResult
 from reconciler.telemetry.metrics import Metrics
 from tests.fakes.passes import wrote
@@ -59,6 +60,15 @@ def test_a_rule_waits_a_while_has_a_severity_and_says_what_to_do(rule: dict[str,
     assert rule["labels"]["severity"] in {"critical", "warning"}
     assert set(rule["annotations"]) == {"summary", "description"}
     assert rule["expr"].count("(") == rule["expr"].count(")")
+
+
+def test_one_fires_when_no_pass_has_succeeded_since_the_start() -> None:
+    """A time of success is not there then, so that nothing can be old."""
+    (expression,) = (rule["expr"] for rule in rules() if rule["alert"] == "HeadroomNeverReconciled")
+    metrics = Metrics()
+    metrics.observe(PassResult(failure=Transient("no answer")), now=datetime(2026, 11, 21, tzinfo=UTC))
+    sampled = {sample.name for family in metrics.registry.collect() for sample in family.samples}
+    assert [name in sampled for name in METRIC.findall(expression)] == [True, False]
 
 
 def test_alerts_have_names_of_their_own() -> None:
