@@ -2,8 +2,7 @@
 
 Chunks are placed in their order, without looking back (see `pack.py`). Now and then that finds no place, or a dearer one, where
 another order or zone would do better. If few chunks move, every other way is tried (see `exhaustive_search.py`); if some more do,
-other orders are. The first of equal answers wins. Large placements are made once, so they pay nothing for this; twice where prices differ
-between zones and pods are spread over these.
+other orders are. The first of equal answers wins. Large placements are made once, so they pay nothing for this.
 
 Chunks without any place must not make the rest dearer by their number. So the rest is searched without them. In all orders
 demands that are placed as a whole stay together. So do pending pods, whose order is kube-scheduler's.
@@ -20,7 +19,7 @@ import numpy as np
 
 from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import RANK_OF, Batch
-from reconciler.placement.engine.domains import orders_of_spread
+from reconciler.placement.engine.domains import order_of_spread
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
@@ -48,7 +47,7 @@ def place_best(state: State, wanted: Sequence[Batch], *, most_price: int = PLENT
     """Places all batches; returns how many chunks of each found no place, by batch number (those with some).
 
     most_price: of new nodes, in billionths of a USD an hour. No other way that costs more is tried."""
-    batches, by_size = orders_of_spread(state, wanted)
+    batches = order_of_spread(state, wanted)
     packer, saved = Packer(state, batches), state.save()
     missing = packer.place_all()
     refused = _refused(batches, missing)
@@ -56,10 +55,8 @@ def place_best(state: State, wanted: Sequence[Batch], *, most_price: int = PLENT
     # Preferences are given up in a fixed order, which price must not change.
     in_fixed_order = any(item.preferences for item in batches if item.number not in refused)
     is_large = moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS
-    if in_fixed_order or not (missing or state.planned.count) or (is_large and batches is wanted):
+    if in_fixed_order or is_large or not (missing or state.planned.count):
         return missing
-    if is_large:
-        return _placed_again(state, batches, by_size, missing, saved)
     known, chosen = score_of(state, batches, missing), batches
     known = replace(known, price=min(known.price, most_price + 1))
     state.start_again(saved)
@@ -83,21 +80,6 @@ def place_best(state: State, wanted: Sequence[Batch], *, most_price: int = PLENT
             return packer.place_rest(search.missing) if search.missing else {}
     state.start_again(saved)
     return Packer(state, chosen).place_all()
-
-
-def _placed_again(
-    state: State, batches: Sequence[Batch], by_size: Sequence[Batch], missing: dict[int, int], saved: int
-) -> dict[int, int]:
-    """Tries the other order too, with a worth of room as if only the scarcest resource could run out, and keeps the better placement."""
-    known = score_of(state, batches, missing)
-    state.start_again(saved)
-    state.value_room(alone=True)
-    found = Packer(state, by_size).place_all()
-    if score_of(state, batches, found) < known:
-        return found
-    state.start_again(saved)
-    state.value_room(alone=False)
-    return Packer(state, batches).place_all()
 
 
 def _refused(batches: Sequence[Batch], missing: Mapping[int, int]) -> dict[int, int]:

@@ -143,28 +143,24 @@ _LEAST_GAIN = 1e-9
 _WITH_AFFINITY, _COUNTS_ITSELF, _BEFORE_COUNTED, _AFTER_COUNTED, _OTHERS = range(5)
 
 
-def orders_of_spread(state: State, batches: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
-    """Pods of equal rank, sorted by their spread constraints where prices differ between domains; all others keep their order. Where no
-    prices differ these are the batches as they came, the very same object. In the second order, of pods whose constraints are equal in
-    that, the largest come first.
+def order_of_spread(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
+    """Pods of equal rank, sorted by their spread constraints where prices differ between domains; of pods whose constraints are equal in
+    that, the largest come first. All others keep their order.
 
     A constraint's selector may not match the pod that brings it. Such a pod may go wherever few pods count so far: to the cheapest
     domain, until the pods arrive that do count. Where two kinds of pods count for each other, whichever comes late finds the cheapest
     domain full. In the opposite order the late ones find the next cheapest domain empty.
     """
     ranks = [list(equals) for _, equals in groupby(batches, key=RANK_OF)]
-    orders = [_in_orders(state, rank) if all(batch.pods for batch in rank) else (rank, rank) for rank in ranks]
-    if all(first is rank for (first, _), rank in zip(orders, ranks, strict=True)):
-        return batches, batches
-    one, by_size = (list(chain.from_iterable(parts)) for parts in zip(*orders, strict=True))
-    return one, by_size
+    orders = (_in_order(state, rank) if all(batch.pods for batch in rank) else rank for rank in ranks)
+    return list(chain.from_iterable(orders))
 
 
-def _in_orders(state: State, batches: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
+def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
     spread = [batch for batch in batches if batch.opens_nodes and batch.needs.shape.topology_spread]
     under_same = {batch.needs.equivalence_class: batch for batch in spread}
     if not any(_rules(state, batch) and prices_differ(state, batch) for batch in under_same.values()):
-        return batches, batches
+        return batches
     under = {batch.number: rules for batch in spread if (rules := _rules(state, batch))}
     spread = [batch for batch in spread if batch.number in under]
     sizes = np.array([batch.needs.request * batch.count for batch in spread], dtype=np.float64)
@@ -195,7 +191,7 @@ def _in_orders(state: State, batches: Sequence[Batch]) -> tuple[Sequence[Batch],
             return (_BEFORE_COUNTED, last)
         return (_AFTER_COUNTED, -last)
 
-    return sorted(batches, key=place), sorted(sorted(batches, key=_largest_first), key=place)
+    return sorted(sorted(batches, key=_largest_first), key=place)
 
 
 def _largest_first(batch: Batch) -> list[int]:

@@ -118,16 +118,18 @@ class State:
             -1, len(columns.names)
         )
         counts = np.array([batch.count for batch in batches], dtype=np.float64)
-        asked = dict(zip(columns.names, (requests * counts[:, None]).sum(axis=0).tolist(), strict=True))
-        self.near_limits = limits.are_near({**asked, NODES_LIMIT: float(counts.sum())})
+        asked = requests * counts[:, None]
+        in_all = dict(zip(columns.names, asked.sum(axis=0).tolist(), strict=True))
+        self.near_limits = limits.are_near({**in_all, NODES_LIMIT: float(counts.sum())})
         """Whether limits may leave chunks without a place. Then the first planned node that takes a chunk gets it, not the fullest, and
-        those of other domains are left to chunks that have to go there: so more chunks find a place."""
-        self.planned = PlannedNodes(self.templates, np.zeros(len(columns.names)), kernel)
+        those of other domains are left to chunks that have to go there: so more chunks find a place. And free room has no worth."""
+        worth = np.zeros(len(columns.names))
+        if not self.near_limits:
+            worth, self.templates.discounts = worth_of_room(offers, self.templates.room, asked)
+        self.planned = PlannedNodes(self.templates, worth, kernel)
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
         self._kept: dict[tuple[object, ...], Any] = {}
-        self._asked = requests * counts[:, None]
-        self.value_room(alone=False)
         self.weights = by_weight(offers)
         self.batches: list[Batch] = []
         """Those of which something was placed, as the journal numbers them."""
@@ -141,15 +143,6 @@ class State:
         self._domain_columns: Numbers = np.zeros((len(topology.counters), 0), dtype=np.int64)
         self.fullness = bins.fullness()
         """How full existing bins were at the start, so that their order does not change while placing."""
-
-    def value_room(self, *, alone: bool) -> None:
-        """Gives free room its worth. Near limits it has none. alone: see `worth_of_room`."""
-        if not self.near_limits:
-            worth, discounts = worth_of_room(self.offers, self.templates.room, self._asked, alone=alone)
-            self.planned.worth[:] = worth
-            self.templates.set_discounts(discounts)
-            # What is kept goes by the worth that room had.
-            self.compatibilities, self._kept = Compatibilities(self.templates), {}
 
     def expect_work(self, chunks: int) -> None:
         """Announces how many chunks will be placed on planned and new nodes. Loads the compiled loops where they pay off."""

@@ -147,13 +147,10 @@ _ENOUGH_BATCHES = 16
 _LEAST = 1e-9
 
 
-def worth_of_room(
-    offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions, *, alone: bool
-) -> tuple[Fractions, Fractions]:
+def worth_of_room(offers: Sequence[PoolOffers], rooms: Amounts, asked: Fractions) -> tuple[Fractions, Fractions]:
     """By resource, what free room is worth; by type of all pools, what its room takes off its price. In billionths of a USD an hour.
 
-    rooms: of these types, shape (types, resources). asked: what each batch requests in all, shape (batches, resources). alone: the resource
-    that makes it dearest is all that can run out.
+    rooms: of these types, shape (types, resources). asked: what each batch requests in all, shape (batches, resources).
     """
     together = asked.sum(axis=0)
     scale = np.maximum(together, 1.0)
@@ -167,8 +164,6 @@ def worth_of_room(
     even = 1.0 / max((parts.sum(axis=1) / prices).max(), _LEAST)
     wanted = together / scale
     dual = dual_of(parts, prices, wanted)
-    if alone:
-        dual = dual_of(parts, prices, np.where(np.arange(len(wanted)) == dual.argmax(), wanted, 0.0))
     worth = MOST_WORTH * ((1 - _TIES) * dual + _TIES * even) / scale
     if len(asked) < _ENOUGH_BATCHES:
         return worth, np.zeros(len(rooms))

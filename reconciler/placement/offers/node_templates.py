@@ -15,7 +15,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.placement.arrays import LEAST_NET, MOST_WORTH, PLENTY, Amounts, Fractions, Numbers
+from reconciler.placement.arrays import MOST_WORTH, PLENTY, Amounts, Fractions, Numbers
 from reconciler.placement.batches import Needs, NodeTerm, RelaxationStep
 from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.constraints.min_values import LeastList, least_list
@@ -172,6 +172,7 @@ class NodeTemplates:
         self.spans: Numbers = np.zeros((3, 0), dtype=np.int64)
         self.line: Numbers = np.zeros((4, 0), dtype=np.int64)
         self.discounts: Fractions = np.zeros(len(self.room))
+        """By type, what its room takes off its price (see `arrays.py`); set before there is any template."""
 
     def get(
         self, pool: int, rows: Mask, own: Requirements, wanted: Requirements, own_taint: Taint | None
@@ -219,24 +220,13 @@ class NodeTemplates:
         )
         self.list.append(made)
         types, rows_sold = made.types + self.type_base[pool], made.type_rows + self.row_base[pool]
-        line = np.array((types, rows_sold, made.type_prices, self._least_net(made)), dtype=np.int64)
+        net = net_prices(made.type_prices, self.discounts[types])
+        line = np.array((types, rows_sold, made.type_prices, np.minimum.accumulate(net[::-1])[::-1]), dtype=np.int64)
         self.line = np.concatenate([self.line, line], axis=1)
         end = self.line.shape[1]
         span = np.array([[end - len(types)], [end], [pool]], dtype=np.int64)
         self.spans = np.concatenate([self.spans, span], axis=1)
         return made
-
-    def set_discounts(self, discounts: Fractions) -> None:
-        """discounts: by type, what its room takes off its price (see `arrays.py`)."""
-        self.discounts[:] = discounts
-        for item in self.list:
-            first, end, _ = self.spans[:, item.number]
-            self.line[LEAST_NET, first:end] = self._least_net(item)
-
-    def _least_net(self, template: NodeTemplate) -> Numbers:
-        """By type of the template, the least net price from that one on."""
-        net = net_prices(template.type_prices, self.discounts[template.types + self.type_base[template.pool]])
-        return np.minimum.accumulate(net[::-1])[::-1]
 
 
 class Compatibility:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, ZONE_LABEL
 from reconciler.model.placement import Holding, Placement, words_of_holdings
@@ -17,7 +16,6 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape, spread
-from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 from tests.unit.placement.worlds import place_in_mode
 
 DEAR = instance_type("box", cpu="4", memory="16Gi", price=1.0, zones=("cheap", "dear"))
@@ -94,24 +92,6 @@ def test_the_least_possible_price_knows_that_pods_are_spread_over_zones() -> Non
     (said,) = (item for item in placed(web, optimal=True).assumptions if item.startswith("placement.mode optimal"))
 
     assert said.endswith("the least possible")
-
-
-def price_of_mix(seed: int, *, once: bool) -> float:
-    """Of 300 mixed pods."""
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setattr("tests.perf.pod_mix.SEED", seed)
-        if once:
-            changed.setattr("reconciler.placement.engine.best._placed_again", lambda *tried: tried[3])
-        options = PlacementOptions(include_pending=True)
-        types = priced_by_zone(synthetic_instance_types())
-        problem = Problem(ClusterView(), (pool(),), types, demands_of(decoded(pod_manifests(300))), options=options)
-        return sum(item.price for item in place(problem).planned)
-
-
-def test_many_pods_are_placed_twice_and_the_better_placement_stays() -> None:
-    """Without a worth of its own the second placement would save a third of a percent."""
-    assert price_of_mix(0, once=False) < 0.99 * price_of_mix(0, once=True)
-    assert price_of_mix(9, once=False) == price_of_mix(9, once=True)
 
 
 # Who gets the room, where it is too little for all.
