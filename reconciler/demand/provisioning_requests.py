@@ -111,7 +111,7 @@ def request_demands(
         attempts=attempts_in(view),
         consumption=consumption_of((*view.pods, *view.finished_pods)),
     )
-    provided = accepted_requests(declared)
+    provided = accepted_requests(declared, rules)
     demands = _within_quotas(tuple(_demand(*accepted, context) for accepted in provided), view.resource_quotas)
     found = (_findings(request, item, context) for (request, _), item in zip(provided, demands, strict=True))
     return demands, (*chain.from_iterable(found), *of_pods)

@@ -118,12 +118,14 @@ class RequestRules:
     booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request without
     ValidUntilSeconds is tried, from its creation. first_retry: the wait after its first failed attempt, doubled after each.
     kept_for: how long an ended request from Git stays in the cluster, and is remembered after it has left Git.
+    only_declared_classes: provide only for classes that have a ProvisioningClass, so that leaving one out forbids it.
     """
 
     booked_for: timedelta = timedelta(minutes=10)
     valid_for: timedelta = timedelta(minutes=10)
     first_retry: timedelta = timedelta(minutes=1)
     kept_for: timedelta = timedelta(days=7)
+    only_declared_classes: bool = False
 
 
 class Phase(StrEnum):

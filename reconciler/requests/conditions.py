@@ -8,7 +8,7 @@ that controller, whatever its class.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.conditions import Availability, Condition, ConditionStatus
@@ -23,6 +23,7 @@ from reconciler.model.provisioning_requests import (
     ProvisioningClass,
     ProvisioningRequest,
     RequestKind,
+    RequestRules,
     RequestState,
 )
 from reconciler.model.quantity import format_duration
@@ -163,19 +164,21 @@ def merged(state: RequestState, new: Sequence[Condition]) -> tuple[Condition, ..
     return tuple(by_type[name] for name in sorted(by_type))
 
 
-PARAMETER_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "LeftToAnother"
+PARAMETER_NOT_ALLOWED, CLASS_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "ClassNotAllowed", "LeftToAnother"
 
 
-def accepted_requests(declared: Declared) -> tuple[tuple[ProvisioningRequest, Condition | None], ...]:
+def accepted_requests(
+    declared: Declared, rules: RequestRules
+) -> tuple[tuple[ProvisioningRequest, Condition | None], ...]:
     """The requests of known classes, with their class's defaults, each with its condition Accepted if nothing is done for it. Other classes
     are left to whoever provides them."""
     classes = {item.class_name: item for item in declared.provisioning_classes}
     provided = (request for request in declared.provisioning_requests if request.kind is not None)
-    return tuple(_accepted(request, classes) for request in provided)
+    return tuple(_accepted(request, classes, rules) for request in provided)
 
 
 def _accepted(
-    request: ProvisioningRequest, classes: Mapping[str, ProvisioningClass]
+    request: ProvisioningRequest, classes: Mapping[str, ProvisioningClass], rules: RequestRules
 ) -> tuple[ProvisioningRequest, Condition | None]:
     other = _provider_of(request)
     if other:
@@ -183,8 +186,16 @@ def _accepted(
         return request, Condition(ACCEPTED, ConditionStatus.UNKNOWN, LEFT_TO_ANOTHER, message)
     provisioning_class = classes.get(request.class_name)
     if provisioning_class is None:
-        return request, None
+        return request, _undeclared(request, classes) if rules.only_declared_classes else None
     return replace(request, defaults=provisioning_class.defaults), _against(request, provisioning_class)
+
+
+def _undeclared(request: ProvisioningRequest, classes: Collection[str]) -> Condition:
+    message = (
+        f"class {request.class_name} has no ProvisioningClass, and only classes that have one are provided for"
+        f" (requests.onlyDeclaredClasses): {', '.join(sorted(classes)) or 'there is none'}"
+    )
+    return Condition(ACCEPTED, ConditionStatus.FALSE, CLASS_NOT_ALLOWED, message)
 
 
 def _provider_of(request: ProvisioningRequest) -> str:

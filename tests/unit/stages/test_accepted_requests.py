@@ -15,7 +15,9 @@ from reconciler.model.provisioning_requests import (
     RequestKind,
     RequestRules,
 )
+from reconciler.model.rules import PlacementRules
 from reconciler.requests.life import record_of, valid_until
+from reconciler.settings.settings import Settings
 from tests.builders import manifest
 from tests.fakes.clock import START
 from tests.fakes.embedded import Document, node_pool, workload_ref
@@ -212,6 +214,20 @@ def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created(bounded:
     assert len(shop.claims()) == 1
     shop.settle(quota("6"))
     assert shop.conditions("second")["Provisioned"] == MADE
+
+
+def test_classes_that_are_not_declared_can_be_forbidden() -> None:
+    settings = Settings(placement=PlacementRules(check=True), requests=RequestRules(only_declared_classes=True))
+    shop = BatchShop(settings=settings)
+    declared = {"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "ProvisioningClass"}
+    shop.cluster.apply({**declared, "metadata": {"name": CHECK}})
+    asked(shop, "atomic")
+    shop.settle(request("check"))
+    assert shop.conditions("atomic") == {"Accepted": ("False", "ClassNotAllowed")}
+    assert shop.conditions("check")["Accepted"] == ("True", "Accepted")
+    assert shop.claims() == []
+    shop.settle({**declared, "metadata": {"name": ATOMIC}})
+    assert shop.conditions("atomic")["Provisioned"] == MADE
 
 
 def test_a_check_says_how_many_of_its_pods_have_room() -> None:
