@@ -31,6 +31,7 @@ CHOICES = {
 """What settings may be that are no enumeration."""
 _MOST_COUNTED = 1_000_000
 """The most nodes, chunks or instance types: more than any cluster has, and far below the limits of placement's integers."""
+_ADDRESSES = frozenset({"dashboard", "forge.api", "forge.pages"})
 _RANGES: dict[str, tuple[float, float]] = {
     "caps.price_per_hour": (0, 1_000_000_000),
     "caps.prune_share": (0, 1),
@@ -62,25 +63,24 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
             f"{where}{written} is {value!r}, expected {expected[kind]}",
             hint=error.hint if isinstance(error, Invalid) else "",
         ) from error
-    choices = CHOICES.get(name)
-    if choices and result not in choices:
-        raise Misused(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
-    if name == "placement.optimal_within" and result == timedelta(0):
-        raise Misused(
-            f"{where}{written} is {value!r}, expected a duration of more than 0",
-            hint="with no time nothing cheaper is ever found: write placement.mode: fast for that",
-        )
-    if isinstance(result, int | float) and not isinstance(result, bool):
-        _check_range(name, result, f"{where}{written} is {value!r}")
+    if needed := _needed(name, result):
+        raise Misused(f"{where}{written} is {value!r}, expected {needed}")
     return result
 
 
-def _check_range(name: str, number: float, told: str) -> None:
+def _needed(name: str, value: Any) -> str:
+    """What the setting may be instead of a value of its type; "" for a good one."""
+    choices = CHOICES.get(name, ())
     least, most = _RANGES.get(name, (0, _MOST_COUNTED))
-    if not number >= least:  # and not a number (.nan) is in no range
-        raise Misused(f"{told}, expected {least:,} or more")
-    if number > most:
-        raise Misused(f"{told}, expected at most {most:,}")
+    number = value if type(value) in {int, float} else least
+    wrong = (
+        (choices and value not in choices, f"one of {', '.join(filter(None, choices))}"),
+        (name == "placement.optimal_within" and not value, "a duration of more than 0"),
+        (name in _ADDRESSES and value and "://" not in value, "an address with https://"),
+        (not number >= least, f"{least:,} or more"),  # and not a number (.nan) is in no range
+        (number > most, f"at most {most:,}"),
+    )
+    return next((words for holds, words in wrong if holds), "")
 
 
 def _parsed(kind: type[Any], value: object) -> object:

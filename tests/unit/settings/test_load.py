@@ -65,6 +65,11 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("caps: {pruneShare: 25}", "caps.pruneShare is 25, expected at most 1"),
         ("caps: {newNodesPerPass: true}", "expected a whole number"),
         ("allowedHosts: [a.example.com]", "allowedHosts is ['a.example.com'], expected text"),
+        (
+            "forge: {pages: headroom.example.com}",
+            "forge.pages is 'headroom.example.com', expected an address with https://",
+        ),
+        ("forge: {kind: bitbucket}", "expected one of github, gitlab, gitea"),
         ("revision: 1234567", "revision is 1234567, expected text, in quotes"),
         ("git: 5", "git is 5, expected a mapping of settings"),
         ("- a", "a config file is a mapping of settings"),
