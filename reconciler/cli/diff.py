@@ -159,7 +159,7 @@ def _report(
             comparison = compare(session.cycle, read(), caps=settings.caps, gates=gates, foreign=foreign)
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
-        folder = values["other"] or settings.repository or "."
+        folder = values["other"] or settings.repository
         print_difference(comparison.change, output, folder, cluster=cluster, timelines=comparison.timelines)
         if values["page"]:
             write_file("--page", values["page"], complete_page(comparison, cluster))
@@ -203,7 +203,7 @@ def print_difference(
     from reconciler.report.difference.page import difference_page
     from reconciler.report.escaping import to_json
     from reconciler.report.findings import github_annotations, sarif_document
-    from reconciler.source.revision import place_in_repository
+    from reconciler.source.opening import place_in_repository
 
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)

@@ -18,7 +18,7 @@ from reconciler.manifests.repository.declared import left_out, read
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding, Severity
 from reconciler.settings.settings import Settings
-from reconciler.source.opening import WorkingTree, near_path
+from reconciler.source.opening import WorkingTree, near_path, place_in_repository
 from reconciler.source.selection import Scope
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ def validate_command(
         )
     findings = tuple(sorted(told, key=lambda finding: finding.sort_key))
     if output in {"sarif", "github"}:
-        from reconciler.source.revision import place_in_repository
-
         findings = tuple(finding.below(place_in_repository(".")) for finding in findings)
     click.echo(_printed(output, findings, present, documents=declared.documents, files=len(files)), nl=False)
     if not declared.documents and not findings:

@@ -58,9 +58,9 @@ class Finding:
         """The message after the object's name, where it is about one."""
         return f"{self.ref}: {self.message}" if self.ref else self.message
 
-    def below(self, folder: str) -> Finding:
+    def below(self, folder: str | None) -> Finding:
         """The same, of a file that is read from this folder: forges know files by their path in the whole repository."""
-        if self.position is None or not folder:
+        if self.position is None or folder is None:
             return self
         return replace(self, position=replace(self.position, file=normpath(join(folder, self.position.file))))
 

@@ -209,7 +209,8 @@ class GitSource:
     def _poll(self, now: datetime) -> None:
         with self._backing_off(_REMOTE, _REMOTE, now):
             head = self._remote.head(self._revision)
-        if self._good is not None and self._tree is not None and head.commit == self._good.commit:
+        good = self._good
+        if good is not None and self._tree is not None and (head.name, head.commit) == (good.name, good.commit):
             self._backoffs.pop("commit", None)
             return
         with self._backing_off("commit", head.commit, now):

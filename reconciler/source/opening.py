@@ -24,6 +24,15 @@ def is_remote(repository: str) -> bool:
     return "://" in repository or bool(_SSH_SHORT.fullmatch(repository))
 
 
+def place_in_repository(repository: str) -> str | None:
+    """Where a folder is in its Git repository, such as infra/capacity; None outside of any. Of a URL all is read."""
+    if is_remote(repository):
+        return "."
+    folder = Path(repository or ".").absolute()
+    top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return None if top is None else folder.relative_to(top).as_posix()
+
+
 def is_repository(path: Path) -> bool:
     """Whether the folder is a bare repository, of which only a revision can be read."""
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()

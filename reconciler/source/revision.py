@@ -108,14 +108,6 @@ def commit_of(commands: Commands, place: str, revision: str) -> str:
         ) from error
 
 
-def place_in_repository(folder: str) -> str:
-    """Where a folder is in its Git repository, such as infra/capacity; "" for its root, and for what is in none."""
-    try:
-        return find_repository(Path(folder))[1]
-    except Invalid:
-        return ""
-
-
 def find_repository(
     path: Path, *, hint: str = "leave --revision out to read the folder as it stands"
 ) -> tuple[Path, str]:

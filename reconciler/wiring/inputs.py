@@ -167,19 +167,11 @@ def _sold(settings: Settings) -> tuple[InstanceType, ...] | None:
 
 
 def inventory_parent(settings: Settings) -> InventoryParent:
-    return InventoryParent(settings.inventory.namespace, settings.inventory.name, _path_in_repository(settings))
+    from reconciler.source.opening import place_in_repository
 
-
-def _path_in_repository(settings: Settings) -> str | None:
-    """The folder that is read, from the top of its repository; None for a folder in no repository."""
-    from reconciler.source.opening import is_remote
-
-    path = PurePosixPath(settings.path)
-    if is_remote(settings.repository):
-        return path.as_posix()
-    folder = Path(settings.repository or ".").absolute()
-    top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
-    return None if top is None else (PurePosixPath(folder.relative_to(top).as_posix()) / path).as_posix()
+    place = place_in_repository(settings.repository)
+    path = None if place is None else (PurePosixPath(place) / settings.path).as_posix()
+    return InventoryParent(settings.inventory.namespace, settings.inventory.name, path)
 
 
 def _what_is_there() -> str:

@@ -24,7 +24,7 @@ from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.rows import ReportPage, trimmed
 from reconciler.report.plan.words import sample_words
 from reconciler.settings.settings import Settings
-from reconciler.source.revision import place_in_repository
+from reconciler.source.opening import place_in_repository
 from reconciler.wiring.inputs import ReportedCluster
 
 MOST_BYTES = 60_000
@@ -88,7 +88,7 @@ class PullRequestReport:
             Report(self.settings.path.strip("/"), self.made, commit, rendered_page("report.md.j2", page)),
             CommitStatus(self._context, _state(change), words, self.url),
             page.summary,
-            tuple(_annotations(change, place_in_repository(self.settings.repository or "."))),
+            tuple(_annotations(change, place_in_repository(self.settings.repository))),
         )
         silent = is_too_little(change, self.above) and (change.has_changes or not self.unchanged_too)
         return publish(self.forge, self.number, publication, self.mode, only_if_there=silent)
@@ -198,13 +198,13 @@ def _commit_of(revision: str | None) -> str:
     return commit
 
 
-def _annotations(change: Difference, place: str) -> Iterator[Annotation]:
+def _annotations(change: Difference, place: str | None) -> Iterator[Annotation]:
     """place: where the folder that was read is in the whole repository."""
     for finding in (each.below(place) for each in change.new_findings):
         if finding.position is not None:
             hint = f"\n{finding.hint}" if finding.hint else ""
             yield Annotation(
-                finding.position.file.removeprefix("./"),
+                finding.position.file,
                 max(1, finding.position.line),
                 finding.severity,
                 finding.code,

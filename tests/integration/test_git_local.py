@@ -181,6 +181,17 @@ def test_a_copy_that_is_damaged_between_polls(repository: GitRepository, tmp_pat
     assert (tree.files, tree.stalled, tree.rewound) == ({**before, "pool.yaml": b"two"}, None, False)
 
 
+def test_a_default_branch_that_is_renamed_is_named_anew_at_once(repository: GitRepository, clock: ManualClock) -> None:
+    """Until the next commit the daemon took no pull request into it for one of its own."""
+    source = GitSource(repository.url, clock=clock)
+    before = source.read()
+    repository.git("branch", "--move", "main", "trunk", at=repository.remote)
+    tree = source.read()
+    assert tree.revision == str(before.revision).replace("main@", "trunk@")
+    assert (tree.files, tree.stalled, tree.rewound) == (before.files, None, False)
+    source.close()
+
+
 @pytest.mark.parametrize("kept", [12, 1_000])
 def test_a_pack_that_was_cut_off_before_a_restart(
     kept: int, repository: GitRepository, tmp_path: Path, clock: ManualClock

@@ -8,13 +8,18 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from reconciler.settings.settings import Settings
+from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 from tests.controlplane.gitea import Gitea
+from tests.fakes.clock import ManualClock
+from tests.fakes.played_cluster import PlayedCluster
 from tests.integration.ci_jobs import ROOT, Job
 from tests.integration.gitea_repository import GiteaRepository, buffer
 
@@ -219,6 +224,10 @@ def test_gitlab_compares_with_the_head_of_the_target_also_from_a_fork_that_is_be
     repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{other}", {"permission": "read"})
     fork = repository.fork(other)
     repository.publish("main", {"late.yaml": buffer("late", 7)})
+    url = repository.gitea.git_url(repository.name, token=repository.gitea.token)
+    clock = ManualClock(datetime(2026, 11, 27, 12, tzinfo=UTC))
+    snapshots = SnapshotPublisher(Settings(repository=url), PlayedCluster(clock, real_time=False), clock)
+    assert snapshots.publish() == "published"
     repository.git("checkout", "--quiet", "-b", "more", "HEAD~1")
     repository.publish("more", {"web.yaml": buffer("web", 2)}, to=fork)
     repository.git("remote", "set-url", "origin", fork)
@@ -231,11 +240,14 @@ def test_gitlab_compares_with_the_head_of_the_target_also_from_a_fork_that_is_be
         "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
         "CI_MERGE_REQUEST_PROJECT_ID": "1",
         "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "2",
+        "HEADROOM_CLUSTER": "published",
     }
-    done.script("\n".join(read["script"]), {**variables, "CI_JOB_TOKEN": repository.gitea.token})
+    script = "\n".join(read["script"]).replace("PLANNED_ON", "published")
+    done.script(script, {**variables, "CI_JOB_TOKEN": repository.gitea.token})
     assert not done.failed, done.log
     assert "Less room: default/web 3 → 2 chunks" in done.log
     assert "late" not in done.log, "main has gained it, and the fork has not"
+    assert "planned on published:headroom/snapshot" in done.log, "which the target has, and the fork has not"
     assert (
         set(read["artifacts"]["paths"]) == {"report.md", "report.html"} <= {path.name for path in done.folder.iterdir()}
     )
