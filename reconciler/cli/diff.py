@@ -74,7 +74,7 @@ def diff_command(
 ) -> int:
     """Plan BASE and the result of merging HEAD into it on the same cluster, and show how the plans differ.
 
-    BASE...HEAD compares with the merge base of both instead. "main.." takes the working tree. Two folders are
+    BASE...HEAD compares with the merge base of both instead. "main.." merges the working tree. Two folders are
     compared as they stand. With several folders under clusters/, each gets its own report. Exits 0 for no
     difference, 1 for a difference, 2 on an error, 3 when a bound is not kept. Findings do not change the exit code.
 

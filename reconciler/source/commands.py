@@ -262,9 +262,9 @@ def _no_git() -> Stalled:
     return Stalled("git is not installed", reason="GitOperationFailed", hint="install git and have it on PATH")
 
 
-def person() -> dict[str, str]:
-    """Who makes headroom's commits, as variables of Git."""
-    facts = {"NAME": "headroom", "EMAIL": "headroom@localhost"}
+def person(**more: str) -> dict[str, str]:
+    """Who makes headroom's commits, as variables of Git. more: further facts, such as DATE."""
+    facts = {"NAME": "headroom", "EMAIL": "headroom@localhost", **more}
     return {f"GIT_{role}_{fact}": value for role in ("AUTHOR", "COMMITTER") for fact, value in facts.items()}
 
 

@@ -17,7 +17,7 @@ from weakref import finalize
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.ports import PullRequest
-from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, new_objects_in, stalled
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, new_objects_in, person, stalled
 from reconciler.source.credentials import GitOptions, parse_address
 from reconciler.source.objects import Loaded, read_commit
 from reconciler.source.opening import WorkingTree, folder_of, is_remote, is_repository, near_path
@@ -66,7 +66,7 @@ def sides_of(
 ) -> Sides:
     """BASE, and the result of merging HEAD into it.
 
-    With `...`, for the working tree, or if the two conflict, the merge base of both, and HEAD. Raises `Stalled` or `Invalid` if a revision cannot be read.
+    With `...`, or if the two conflict, the merge base of both, and HEAD. Raises `Stalled` or `Invalid` if a revision cannot be read.
     """
     scope, options = scope or Scope(), options or GitOptions()
     if not Path(repository).is_dir() and is_remote(repository):
@@ -80,8 +80,17 @@ def sides_of(
             return copy.sides(base, head, revisions, scope)
         present = WorkingTree(path, scope)
         tree = copy.either.read(present.read, SourceTree(None))
+        if revisions.since_merge_base or copy.descends(head, base):
+            copy.verify(base)
+            return Sides(copy.base_tree(base, head, revisions, scope), tree)
+        head = copy.commit_of_working_tree(head)
         copy.verify(base)
-        return Sides(copy.base_tree(base, head, replace(revisions, since_merge_base=True), scope), tree)
+        merged, conflicts = copy.merge(base, head)
+        before = copy.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope)
+        if conflicts:
+            return Sides(before, tree, conflicts)
+        files, skipped = copy.load(merged, scope)
+        return Sides(before, SourceTree(None, files, skipped=skipped))
 
 
 def check_folders(*folders: str) -> None:
@@ -234,13 +243,16 @@ class _LocalCopy(_Copy):
 
     def __init__(self, path: Path, scratch: Path, options: GitOptions) -> None:
         git_dir, prefix = find_repository(path, hint="name a Git repository with --repo, or compare two folders")
+        folder = path.resolve()
+        self._top = folder.parents[len(Path(prefix).parts) - 1] if prefix else folder
         seconds = options.seconds
         try:
-            environment = new_objects_in(scratch, Commands(git_dir, timeout=seconds))
+            self._environment = new_objects_in(scratch, Commands(git_dir, timeout=seconds))
         except CommandFailedError as error:
             raise stalled(error, str(path), "read") from error
+        self._scratch = scratch
         # A partial clone may lack contents, which Git may fetch, as it would for the user.
-        commands = Commands(git_dir, timeout=seconds, environment=environment, network=True)
+        commands = Commands(git_dir, timeout=seconds, environment=self._environment, network=True)
 
         def load(tree: str, scope: Scope) -> Loaded:
             return read_commit(commands, tree, scope, TreeLimits(), prefix=prefix)
@@ -249,6 +261,28 @@ class _LocalCopy(_Copy):
 
     def commit(self, revision: str) -> str:
         return commit_of(self.commands, self.place, revision)
+
+    def commit_of_working_tree(self, parent: str) -> str:
+        """The present files as a commit on top of the one checked out. Index and branch stay unchanged."""
+        index = self._scratch / "index"
+        try:
+            if (self.git_dir / "index").is_file():
+                shutil.copyfile(self.git_dir / "index", index)
+            commands = Commands(
+                self.git_dir,
+                timeout=self.options.seconds,
+                environment={
+                    **self._environment,
+                    **person(DATE="@0 +0000"),
+                    "GIT_INDEX_FILE": str(index),
+                    "GIT_WORK_TREE": str(self._top),
+                },
+            )
+            commands.run("-C", str(self._top), "add", "--all")
+            tree = commands.line("write-tree")
+            return commands.line("commit-tree", "-p", parent, "-m", "the working tree", tree)
+        except CommandFailedError as error:
+            raise stalled(error, self.place, "read") from error
 
 
 class PullRequestTrees:

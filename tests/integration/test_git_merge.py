@@ -64,14 +64,21 @@ def test_a_merge_is_named_after_its_two_revisions(repository: GitRepository, sid
     assert found.head.revision == f"change@sha1:{repository.git('rev-parse', 'change')}"
 
 
-def test_the_working_tree_is_compared_with_the_merge_base(repository: GitRepository) -> None:
+def test_the_working_tree_is_merged_too(repository: GitRepository) -> None:
     repository.git("checkout", "--quiet", "change")
     repository.write({"new.yaml": "new: 1\n"})
+    before = repository.git("status", "--porcelain")
+    objects = sorted(path.name for path in (repository.work / ".git" / "objects").rglob("*"))
     found = sides_of(str(repository.work), Revisions.parse("main.."))
-    assert contents(found.base) == START
-    assert contents(found.head) == {**START, "a.yaml": "a: 2\n", "new.yaml": "new: 1\n"}
-    assert (found.base.revision or "").startswith("merge-base(main)@")
+    assert contents(found.head) == {
+        "a.yaml": "a: 2\n",
+        "b.yaml": "b: 2\n",
+        "late.yaml": "late: 10\n",
+        "new.yaml": "new: 1\n",
+    }
     assert found.head.revision is None
+    assert repository.git("status", "--porcelain") == before
+    assert sorted(path.name for path in (repository.work / ".git" / "objects").rglob("*")) == objects
 
 
 def test_the_working_tree_on_top_of_the_base_is_taken_as_it_stands(repository: GitRepository) -> None:
@@ -84,7 +91,7 @@ def test_a_folder_inside_the_repository_is_merged_alone(repository: GitRepositor
     repository.commit({"clusters/a/own.yaml": "own"})
     repository.git("checkout", "--quiet", "change")
     repository.commit({"clusters/a/more.yaml": "more"})
-    found = sides_of(str(repository.work / "clusters" / "a"), Revisions.parse("main..change"))
+    found = sides_of(str(repository.work / "clusters" / "a"), Revisions.parse("main.."))
     assert contents(found.head) == {"own.yaml": "own", "more.yaml": "more"}
 
 
