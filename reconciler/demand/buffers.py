@@ -52,6 +52,7 @@ from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pods import PriorityClass
+from reconciler.model.quantity import PODS
 from reconciler.model.refs import ObjectRef, by_key
 from reconciler.model.remembered import PassCache, remembered
 from reconciler.model.view import ClusterView
@@ -267,20 +268,17 @@ def _conditions(item: Draft, answer: Allowance, dialect: Dialect) -> tuple[Condi
 
 def _findings(item: Draft, answers: Mapping[Dialect, Allowance], dialect: Dialect) -> list[Finding]:
     buffer, count = item.buffer, answers[dialect].count
-    findings: list[Finding] = []
     if item.unresolved is not None:
         problem = item.unresolved
         # Of documents in the repository the same was found when they were read, with line and column.
-        if problem.code in _FOUND_BY_SCHEDULES:
-            return findings
-        if problem.code not in _FOUND_BY_MANIFESTS or buffer.position is None:
-            findings.append(_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint))
-        return findings
+        found_before = _FOUND_BY_SCHEDULES if buffer.position is None else _FOUND_BY_SCHEDULES | _FOUND_BY_MANIFESTS
+        is_new = problem.code not in found_before
+        return [_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint)] if is_new else []
     if count is not None and count > MOST_CHUNKS:
         asked = f"{count:,}" if count < SHOWN_IN_FULL else "more than a quadrillion"
         message = f"{asked} {TOO_MANY_CHUNKS}; at most {MOST_CHUNKS:,} are tried"
-        findings.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, TOO_MANY_HINT))
-        return findings
+        return [_finding(buffer, codes.BUFFER_TOO_LARGE, message, TOO_MANY_HINT)]
+    findings: list[Finding] = []
     trouble = item.sizes[dialect].problem
     if trouble is not None:
         findings.append(_finding(buffer, trouble[0], trouble[1], _SIZE_HINTS.get(trouble[0], "")))
@@ -288,6 +286,10 @@ def _findings(item: Draft, answers: Mapping[Dialect, Allowance], dialect: Dialec
         message = "a PodTemplate has no replicas to take a percentage of: the percentage is ignored"
         hint = f"use replicas, a scalableRef, or {PERCENT_OF_ANNOTATION} for a share of running pods"
         findings.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, hint))
+    if count and dialect in item.shapes and item.shapes[dialect].requests.names() == (PODS,):
+        message = "its pods request nothing: it is full wherever a node takes one more pod, whatever else runs there"
+        hint = "write requests into the template; defaults of a LimitRange are not read"
+        findings.append(_finding(buffer, codes.CHUNK_TOO_SMALL, message, hint))
     findings += [_finding(buffer, note.code, note.message, note.hint, note.field) for note in item.notes]
     findings += _dialects_differ(item, answers, dialect)
     return findings

@@ -15,7 +15,7 @@ from reconciler.model.buffers import Buffer, Dialect, Recreation
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
-from reconciler.model.pods import Pod, PriorityClass, ResourceQuota, Workload
+from reconciler.model.pods import Pod, PodShape, PriorityClass, ResourceQuota, Workload
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.remembered import PassCache
@@ -338,3 +338,10 @@ def test_a_buffer_that_is_only_in_git_is_the_youngest_for_quotas() -> None:
         dialect=Dialect.CLUSTER_AUTOSCALER,
     )
     assert [(demand.ref.name, demand.desired) for demand in demands] == [("a", 1), ("b", 3)]
+
+
+@pytest.mark.parametrize(("pod_shape", "found"), [(shape("0", "0"), ["chunk-too-small"]), (shape("0", "1Mi"), [])])
+def test_chunks_that_request_nothing_are_said_to_keep_no_room(pod_shape: PodShape, found: list[str]) -> None:
+    _, findings = ask_one(buffer(), workloads=[deployment(pod_shape=pod_shape)])
+    assert [finding.code for finding in findings] == found
+    assert ask_one(buffer(replicas=0), workloads=[deployment(pod_shape=pod_shape)])[1] == []
