@@ -28,8 +28,6 @@ from reconciler.timetable.cron import Cron, parse_cron
 ALLOW_WINDOWS = "headroom.dev/allow-windows"
 TIME_ZONE = "headroom.dev/timezone"
 EXAMPLE = "0 22 * * mon-fri for 8h"
-_DURATION = re.compile(r"(?:\d+h)?(?:\d+m)?(?:0s)?", re.ASCII)
-_IN_DAYS = re.compile(r"([0-9]{1,5})d", re.ASCII)
 
 
 def allow_windows_of(text: str) -> tuple[AllowWindow, ...]:
@@ -62,16 +60,15 @@ def _of_line(number: int, line: str) -> AllowWindow:
 
 
 def _duration(number: int, text: str) -> timedelta:
-    if not text or not _DURATION.fullmatch(text):
-        days = _IN_DAYS.fullmatch(text)
-        hint = f"write {int(days[1]) * 24}h" if days else "write hours and minutes, such as 8h or 8h30m"
-        raise _wrong(number, f"{text!r} is not a duration in hours and minutes", hint)
+    hint = "write hours and minutes, such as 8h or 8h30m"
     try:
         duration = parse_duration(text)
     except Invalid as error:
         raise _wrong(number, error.message, error.hint) from error
+    if duration % timedelta(minutes=1):
+        raise _wrong(number, f"{text!r} is not a duration in hours and minutes", hint)
     if not duration:
-        raise _wrong(number, "a window of zero length is never open", "write hours and minutes, such as 8h or 8h30m")
+        raise _wrong(number, "a window of zero length is never open", hint)
     return duration
 
 
@@ -203,7 +200,7 @@ def _open_in_a_year(schedule: str, duration: timedelta) -> Edges | None:
 
 
 def _check_days(inspection: Inspection, path: Path, schedule: str, cron: Cron) -> None:
-    if not cron.rule.either:
+    if not cron.either:
         return
     fields = schedule.split()
     step = _EVERY_STEP.fullmatch(fields[_DAY]) or _EVERY_STEP.fullmatch(fields[_WEEKDAY])

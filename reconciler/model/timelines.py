@@ -221,20 +221,15 @@ def share_price(
     price: float, holdings: Sequence[Holding], asked: Mapping[ObjectRef, Demand], shares: dict[ObjectRef, float]
 ) -> None:
     """Divides a node's price among its chunks by their requests: the mean of their shares of each resource."""
-    amounts = []
-    for holding in holdings:
-        demand = asked.get(holding.demand)
-        requests = {} if demand is None else dict((demand.groups[holding.group].shape.requests * holding.count).amounts)
-        amounts.append({name: float(amount) for name, amount in requests.items() if name != PODS})
-    totals: dict[str, float] = {}
-    for own in amounts:
-        for name, amount in own.items():
-            totals[name] = totals.get(name, 0.0) + amount
-    counted = [name for name, total in totals.items() if total > 0]
+    requests = [
+        asked[item.demand].groups[item.group].shape.requests * item.count if item.demand in asked else Resources()
+        for item in holdings
+    ]
+    totals = [(name, total) for name, total in Resources.total(requests) if name != PODS]
     chunks = sum(holding.count for holding in holdings)
-    for holding, own in zip(holdings, amounts, strict=True):
-        if counted:
-            part = sum(own.get(name, 0.0) / totals[name] for name in counted) / len(counted)
+    for holding, own in zip(holdings, requests, strict=True):
+        if totals:
+            part = sum(own.get(name) / total for name, total in totals) / len(totals)
         else:
             part = holding.count / chunks if chunks else 0.0
         shares[holding.demand] = shares.get(holding.demand, 0.0) + price * part

@@ -176,7 +176,7 @@ def hours_text(
     cells: Sequence[BudgetCells], grid: HourGrid, *, now: datetime, zone: tzinfo | None, paint: Paint = plain
 ) -> str:
     """What is allowed hour by hour: a picture for each pool, shared by equal reasons. A pool that never changes is one line."""
-    lines = [paint("bold", f"Hour by hour, {_between(grid.edges[0], grid.edges[-1], zone)}")]
+    lines = [paint("bold", f"Hour by hour, {moment(grid.edges[0], zone)} to {moment(grid.edges[-1], zone)}")]
     scale = sorted({value for row in cells for value in row.allowed})
     steady: list[str] = []
     changing: list[tuple[str, BudgetCells]] = []
@@ -201,12 +201,6 @@ def hours_text(
     if changing:
         lines += ["", *_indented([paint("dim", _legend(cells))])]
     return terminal_lines(lines, paint)
-
-
-def _between(start: datetime, end: datetime, zone: tzinfo | None) -> str:
-    """Both ends, with seconds where the minutes are equal."""
-    seconds = moment(start, zone) == moment(end, zone)
-    return f"{moment(start, zone, seconds=seconds)} to {moment(end, zone, seconds=seconds)}"
 
 
 def _pool_lines(rows: Sequence[BudgetOutcome], paint: Paint) -> list[str]:

@@ -23,13 +23,12 @@ def local_zone(now: datetime) -> tzinfo:
     return zone
 
 
-def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str:
+def moment(time: datetime, zone: tzinfo | None) -> str:
     """`2026-11-21 08:00 CET (07:00 UTC)`; only UTC if that is the zone. zone None: the machine's.
 
     At the ends of the calendar a local time may be out of range; then only UTC is shown.
     """
-    clock = "%H:%M:%S" if seconds else "%H:%M"
-    until = f"%Y-%m-%d {clock}"
+    until = "%Y-%m-%d %H:%M"
     universal = time.astimezone(UTC)
     try:
         local = time.astimezone(zone)
@@ -37,7 +36,7 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
         local = universal
     if local.utcoffset() == universal.utcoffset():
         return universal.strftime(f"{until} UTC")
-    pattern = f"{clock} UTC" if local.date() == universal.date() else f"{until} UTC"
+    pattern = "%H:%M UTC" if local.date() == universal.date() else f"{until} UTC"
     return f"{local.strftime(until)} {local.tzname()} ({universal.strftime(pattern)})"
 
 

@@ -201,18 +201,13 @@ def _planned(creation: NodeClaimCreation) -> StandingNode:
 
 
 def _used(view: ClusterView) -> dict[str, _Used]:
-    """What pods request, by node. Pods share shapes, so that each shape is looked at once."""
-    of_shape: dict[int, _Used] = {}
+    """What pods request, by node."""
     used: dict[str, _Used] = {}
     for pod in view.pods:
-        name = pod.node_name
-        if name is None:
-            continue
-        size = of_shape.get(id(pod.shape))
-        if size is None:
-            size = of_shape[id(pod.shape)] = (pod.shape.requests.get(CPU), pod.shape.requests.get(MEMORY))
-        before = used.get(name)
-        used[name] = size if before is None else (before[0] + size[0], before[1] + size[1])
+        if pod.node_name is not None:
+            cpu, memory = used.get(pod.node_name, (0, 0))
+            requests = pod.shape.requests
+            used[pod.node_name] = cpu + requests.get(CPU), memory + requests.get(MEMORY)
     return used
 
 

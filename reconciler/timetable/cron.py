@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import whole_number
-from reconciler.timetable.time_zone import dates_of
+from reconciler.timetable.time_zone import Seconds, dates_of, days_within
 
 _SPACE = re.compile(r"[^\S\x1c-\x1f]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -49,34 +49,27 @@ _DESCRIPTORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class DayRule:
-    """Which days match. either: day of month or day of week is enough; otherwise both must match. Weekday 0 is Sunday."""
+class Cron:
+    """One parsed expression. minutes, hours: ascending. either: day of month or day of week is enough; otherwise both must match."""
 
+    text: str
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]
     either: bool
 
     @property
-    def never_matches(self) -> bool:
-        """Whether no day does, as with 30 February."""
-        dates = dates_of(self.days, self.months)
-        return not ((dates or (self.weekdays and self.months)) if self.either else (dates and self.weekdays))
-
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """One parsed expression. minutes, hours: ascending."""
-
-    text: str
-    minutes: tuple[int, ...]
-    hours: tuple[int, ...]
-    rule: DayRule
-
-    @property
     def never_fires(self) -> bool:
         """Whether there is never a hit, as on 30 February. Karpenter treats a budget with such a schedule as always open."""
-        return not (self.minutes and self.hours) or self.rule.never_matches
+        dates = dates_of(self.days, self.months)
+        on_some_day = dates or (self.weekdays and self.months) if self.either else dates and self.weekdays
+        return not (self.minutes and self.hours and on_some_day)
+
+    def days_within(self, first: int, last: int) -> Seconds:
+        """The matching days from first to last, both included, as days since 1970."""
+        return days_within(self.days, self.months, self.weekdays, first, last, either=self.either)
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +97,7 @@ def parse_cron(text: str) -> Cron:
     values = [_values(text, word, field) for word, field in zip(words, _FIELDS, strict=True)]
     (minutes, _), (hours, _), (days, any_day), (months, _), (weekdays, any_weekday) = values
     either = not any_day and not any_weekday
-    return Cron(text, tuple(sorted(minutes)), tuple(sorted(hours)), DayRule(days, months, weekdays, either))
+    return Cron(text, tuple(sorted(minutes)), tuple(sorted(hours)), days, months, weekdays, either)
 
 
 def _values(text: str, word: str, field: _Field) -> tuple[frozenset[int], bool]:

@@ -17,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from reconciler.timetable.cron import Cron, DayRule, parse_cron
-from reconciler.timetable.time_zone import DAY, Seconds, days_within, year_of, zone_offsets
+from reconciler.timetable.cron import Cron, parse_cron
+from reconciler.timetable.time_zone import DAY, year_of, zone_offsets
 
 Ticks = tuple[int, int]
 """A span in whole microseconds since 1970 UTC: arithmetic over many spans is quicker on integers."""
@@ -66,7 +66,7 @@ def local_edges(schedule: str, duration: timedelta, zone: str, start: int, end: 
     cron, length = parse_cron(schedule), duration // _TICK
     first, last = (start - length) // _DAY - _SPARE_DAYS, end // _DAY + _SPARE_DAYS
     times = [(hour * 60 + minute) * 60 for hour in cron.hours for minute in cron.minutes]
-    seconds = np.add.outer(_matching_days(cron.rule, first, last) * DAY, np.array(times, np.int64))
+    seconds = np.add.outer(cron.days_within(first, last) * DAY, np.array(times, np.int64))
     offsets = zone_offsets(zone, year_of(first * DAY), year_of(last * DAY))
     hits = offsets.to_utc(seconds.ravel()) * _SECOND
     if length <= 0:
@@ -120,7 +120,7 @@ def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
         return _NO_EDGES
     pattern = _day_pattern(cron.hours, cron.minutes, length)
     first_day = max(start - length, FIRST_TICK) // _DAY
-    days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
+    days = cron.days_within(first_day, min(end, LAST_TICK) // _DAY)
     windows = np.add.outer(days * _DAY, pattern).ravel()
     are_apart = pattern[-1] < pattern[0] + _DAY
     return windows if are_apart else union([windows])
@@ -131,8 +131,3 @@ def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) 
     """The windows of one day's hits, joined, as ticks from midnight; the last may reach into later days."""
     hits = np.array([(hour * 60 + minute) * _MINUTE for hour in hours for minute in minutes], np.int64)
     return union([np.column_stack((hits, hits + length)).ravel()])
-
-
-def _matching_days(rule: DayRule, first: int, last: int) -> Seconds:
-    """Days since 1970, first to last included, that match the rule."""
-    return days_within(rule.days, rule.months, rule.weekdays, first, last, either=rule.either)

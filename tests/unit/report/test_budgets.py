@@ -142,12 +142,6 @@ def test_pictures_of_one_output_share_a_scale() -> None:
     assert (shades["few"][0], shades["many"][0]) == ("2", "9")
 
 
-def test_a_span_within_a_minute_has_seconds() -> None:
-    assert hours(OFFICE, FRIDAY, FRIDAY + timedelta(seconds=30))[0] == (
-        "Hour by hour, 2026-10-23 11:00:00 CEST (09:00:00 UTC) to 2026-10-23 11:00:30 CEST (09:00:30 UTC)"
-    )
-
-
 # Budgets as written in local time, shown beside what is applied: on the terminal, in JSON, on the page.
 
 WRITTEN = LocalBudgets(
