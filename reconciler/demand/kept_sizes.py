@@ -227,15 +227,14 @@ def once(
     record = records.get(uid, OneShot()) if uid else OneShot()
     if record.ended is not None:
         return _ended(demand, record.used, ending(*record.ended))
-    asked = demand.desired
-    if asked is None:
-        return demand
-    deadline = buffer.fill_deadline
+    asked, deadline = demand.desired, buffer.fill_deadline
     demand = replace(demand, one_shot=True, used=record.used, fill_deadline=deadline)
     by = None if deadline is None else record.gives_up(deadline)
-    end = _end(record, asked, deadline if by is not None and now is not None and now >= by else None)
+    end = _end(record, asked or 0, deadline if by is not None and now is not None and now >= by else None)
     if end is not None:
         return _ended(demand, record.used, end)
+    if asked is None:
+        return demand
     time = f"until {by:%Y-%m-%d %H:%M:%S} UTC" if by is not None else deadline and format_duration(deadline)
     until = f", pods have {time} to use all of it" if time else ""
     if not record.filled:

@@ -204,8 +204,12 @@ def _held(
     facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped, prices: Prices
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
-    # Without its PodTemplate what is booked or suspended cannot be placed, and stays where it is all the same.
-    shapeless = {str(item.ref) for item in facts.demands if item.desired is None and (item.booked or item.suspended)}
+    # Without its PodTemplate what is booked, suspended or not to be refilled cannot be placed, and stays where it is all the same.
+    shapeless = {
+        str(item.ref)
+        for item in facts.demands
+        if item.desired is None and item.ended is None and (item.booked or item.suspended or item.one_shot)
+    }
     staying = {item.name for item in bins if not shapeless.isdisjoint(item.holders)} if shapeless else set()
     coming = [item for item in bins if item.is_on_its_way]
     later = [cut.node for cut in capped.cuts if cut.cause == Cause.PODS_FIRST]

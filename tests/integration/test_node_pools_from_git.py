@@ -84,8 +84,17 @@ def test_a_partial_pool_needs_the_pool_and_owns_only_what_it_says(folder: PoolFo
     assert owners(pool, "weight") == ["platform-team"]
     assert owners(pool, "template") == ["platform-team"]
     assert "headroom" in owners(pool, "disruption")
+    folder.declare({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": POD})
+    assert folder.run("apply", "--yes").returncode == 0
+    pool = folder.live()
+    assert "budgets" not in pool["spec"].get("disruption", {}) or pool["spec"]["disruption"]["budgets"] == [
+        {"nodes": "10%"}
+    ]
+    assert pool["spec"]["weight"] == 7
+    assert "headroom" not in owners(pool, "disruption")
 
 
+POD = {"spec": {"containers": [{"name": "c", "image": "c"}]}}
 OVERRIDDEN = {"name": "general", "annotations": {"headroom.dev/ssa": "Override"}}
 
 

@@ -93,7 +93,11 @@ def one_shot_edges(outcomes: Iterable[DemandOutcome], left: Mapping[str, Any], v
     records = remembered(left, ONE_SHOTS_KEY, OneShot)
     for outcome in outcomes:
         deadline, record = outcome.demand.fill_deadline, records.get(_uid(view, outcome.demand.ref))
-        by = None if deadline is None or record is None or record.ended is not None else record.gives_up(deadline)
+        by = (
+            None
+            if deadline is None or record is None or outcome.demand.ended is not None
+            else record.gives_up(deadline)
+        )
         if by is not None:
             yield Edge(by + view.clock_skew, f"{outcome.demand.ref}: the deadline for its first fill")
 

@@ -104,6 +104,17 @@ def test_it_gives_up_at_its_deadline_to_the_second_and_releases_its_nodes() -> N
     assert "Expired" in shop.reasons()
 
 
+@pytest.mark.parametrize(("seconds", "held"), [(60, 1), (960, 0)])
+def test_without_its_workload_it_keeps_what_it_has_until_its_deadline(seconds: int, held: int) -> None:
+    shop = Shop()
+    shop.cluster.delete(workload_ref())
+    shop.keep(seconds)
+    assert shop.held() == held
+    shop.cluster.apply(workload(replicas=0, cpu="1"))
+    shop.keep(30)
+    assert (shop.held(), shop.said("Expired")) == (held, None if held else ("True", "FillDeadlineExceeded"))
+
+
 def test_what_is_written_later_does_not_begin_it_again() -> None:
     shop = Shop()
     shop.keep(900, step=5)
