@@ -117,7 +117,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
     disruption = mapping_at(spec, "disruption")
     metadata = mapping_at(manifest, "metadata")
     annotations = labels_of(manifest, "metadata", "annotations")
-    ready = next((condition for condition in conditions_of(manifest) if condition.type == "Ready"), None)
     return NodePool(
         name=ref.name,
         template=_template(spec["template"]),
@@ -129,12 +128,22 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
         replicas=spec.get("replicas"),
         annotations=annotations,
         uid=metadata.get("uid", ""),
-        ready=ready is None or ready.status is not ConditionStatus.FALSE,
+        unready=_unready(manifest),
         deleting="deletionTimestamp" in metadata,
         hash=dict(annotations).get(NODEPOOL_HASH),
         hash_version=dict(annotations).get(NODEPOOL_HASH_VERSION),
         position=origin.position,
     )
+
+
+def _unready(manifest: Manifest) -> str:
+    """Why its condition Ready is False: in Karpenter, that condition only names those that say it."""
+    false = {item.type: item for item in conditions_of(manifest) if item.status is ConditionStatus.FALSE}
+    summary = false.pop("Ready", None)
+    if summary is None:
+        return ""
+    told = [item.message or item.reason for name, item in false.items() if f"{name}=" in summary.message]
+    return "; ".join(filter(None, told)) or summary.message or "its condition Ready is False"
 
 
 def _template(template: Mapping[str, Any]) -> NodeClaimTemplate:

@@ -230,7 +230,7 @@ def _by_place(manifest: DeclaredManifest) -> tuple[ObjectRef, SourcePosition]:
 
 _OF_THE_CLUSTER: Mapping[str, tuple[str, ...]] = {
     "buffers": ("created", "status_conditions"),
-    "node_pools": ("uid", "ready", "deleting", "hash", "hash_version"),
+    "node_pools": ("uid", "unready", "deleting", "hash", "hash_version"),
 }
 """By field of `Declared`, what only the live object tells of a declared one. Workloads and requests count as they are in the cluster."""
 

@@ -261,7 +261,7 @@ class NodePool:
 
     limits: None is unlimited; 0 of a resource means none of it may be added. budgets: None if the field is absent (one budget of
     10%), () is unlimited. consolidate_after None: Never. replicas: a static pool's size.
-    ready: the condition Ready is not False. hash, hash_version: its drift annotations.
+    unready: why its condition Ready is False, "" if that is not so. hash, hash_version: its drift annotations.
     """
 
     name: str
@@ -274,7 +274,7 @@ class NodePool:
     replicas: int | None = None
     annotations: Labels = ()
     uid: str = ""
-    ready: bool = True
+    unready: str = ""
     deleting: bool = False
     hash: str | None = None
     hash_version: str | None = None

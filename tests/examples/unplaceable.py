@@ -17,7 +17,7 @@ from tests.manifests import snapshot_in
 CASES = Path(__file__).resolve().parents[1] / "cases" / "unplaceable.yaml"
 NAMESPACE = "shop"
 POD = "it"
-_POOL_FIELDS = frozenset({"limits", "replicas", "ready", "labels", "weight"})
+_POOL_FIELDS = frozenset({"limits", "replicas", "conditions", "labels", "weight"})
 _FILES = {
     "DaemonSet": "daemonsets",
     "PersistentVolume": "persistentvolumes",
@@ -87,8 +87,8 @@ def _pool(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
         },
         **{key: pool[key] for key in ("limits", "replicas", "weight") if key in pool},
     }
-    ready = {"conditions": [{"type": "Ready", "status": pool.get("ready", "True")}]}
-    return manifest("karpenter.sh/v1", "NodePool", name, spec=spec, status=ready)
+    status = {"conditions": pool.get("conditions", [{"type": "Ready", "status": "True"}])}
+    return manifest("karpenter.sh/v1", "NodePool", name, spec=spec, status=status)
 
 
 def _type(name: str, kind: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class PlannedNodeChecker:
 
     def violations(self, planned: PlannedNode, node: CheckedNode) -> Iterable[str]:
         pool = self._problem.pools[planned.node_pool]
-        if pool.replicas is not None or pool.deleting or not pool.ready:
+        if pool.replicas is not None or pool.deleting or pool.unready:
             yield f"NodePool {planned.node_pool} cannot be used"
             return
         if not planned.holdings:

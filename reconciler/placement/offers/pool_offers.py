@@ -129,7 +129,7 @@ class PoolOffers:
 
 def usable(pool: NodePool) -> bool:
     """Whether placeholders may be made from it: not from a static pool, one being deleted, or one that is not ready."""
-    return pool.replicas is None and not pool.deleting and pool.ready
+    return pool.replicas is None and not pool.deleting and not pool.unready
 
 
 def by_weight(offers: Sequence[PoolOffers]) -> list[tuple[int, ...]]:

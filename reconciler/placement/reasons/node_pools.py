@@ -41,7 +41,7 @@ _Judged = tuple[int, list[UnplacedReason]]
 
 def unused(pool: NodePool) -> UnplacedReason:
     """Why a pool takes no placeholders."""
-    words = "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
+    words = "is being deleted" if pool.deleting else f"is not ready ({pool.unready})"
     if pool.replicas is not None:
         words = f"is static: it has a fixed number of nodes (spec.replicas: {pool.replicas}) and makes none for pods"
     sentence = f"NodePool {pool.name} {words}"

@@ -83,7 +83,7 @@ def nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
     """A pool that is not ready or is being deleted gets no more. Limits keep it from growing, and take nothing away."""
     if replicas <= before:
         return replicas
-    if pool is None or pool.deleting or not pool.ready:
+    if pool is None or pool.deleting or pool.unready:
         return before
     return max(before, min(replicas, dict(pool.limits or ()).get(_NODES, replicas)))
 

@@ -144,7 +144,7 @@ def _state(outcome: DemandOutcome, ready: int, coming: int) -> str:
 
 
 def health_of(document: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """healthy: whether passes are made, succeed, and find no errors, however old those are. why: what is wrong, the worst first.
+    """healthy: whether passes are made, succeed, read everything, and find no errors, however old those are. why: what is wrong, the worst first.
 
     A buffer that is short is no fault of headroom's: the rows of demands tell of it.
     """
@@ -176,6 +176,8 @@ def _wrong(document: Mapping[str, Any], now: datetime) -> Iterable[str]:
     errors = [row for row in document["findings"] if row["severity"] == "error"]
     if errors:
         yield f"{_documents(errors)} errors"
+    elif document["blocked"] and not document["stalled"]:
+        yield "nothing is deleted or released"
 
 
 def _is_late(document: Mapping[str, Any], now: datetime) -> bool:

@@ -97,7 +97,7 @@ def _pool(pool: Mapping[str, Any]) -> NodePool:
         # A limit of 0 is a limit, so that the zero has to stay in.
         limits=None if limits is None else tuple((name, Resources.parse(limits).get(name)) for name in sorted(limits)),
         replicas=pool.get("replicas"),
-        ready=not pool.get("notReady", False),
+        unready="no node class" if pool.get("notReady") else "",
     )
 
 

@@ -91,7 +91,8 @@ def test_errors_come_before_warnings_and_no_more_than_ten_are_listed() -> None:
 
 def test_without_errors_it_is_plainly_well_and_the_notes_are_told() -> None:
     notes = tuple(finding(number, Severity.INFO) for number in range(1, 300))
-    text = status(replace(full_plan(), findings=(*notes, replace(notes[0], code="other", message="another"))))
+    told = (*notes, replace(notes[0], code="other", message="another"))
+    text = status(replace(full_plan(), blocked=(), findings=told))
     assert " is healthy.\n" in text
     assert "  info        a.yaml:1: CapacityBuffer/shop/b1: message 1 (and 298 more of code)\n" in text
     assert "  info        a.yaml:1: CapacityBuffer/shop/b1: another\n" in text
@@ -157,6 +158,13 @@ def test_a_pass_that_is_held_up_is_not_healthy() -> None:
     assert "is not healthy: a pass has made no progress for 21 s (phase: cluster).\n" in daemon_status_text(
         shown(report, held_up)
     )
+
+
+def test_what_cannot_be_read_is_not_healthy() -> None:
+    """Where no Lease tells of it, an API server that was away was told as healthy."""
+    text = status(Plan(None, NOW, blocked=("nodes cannot be read: no answer",)))
+    assert " is not healthy: nothing is deleted or released.\n" in text
+    assert "  waits       nothing is deleted or released: nodes cannot be read: no answer\n" in text
 
 
 def test_without_a_pass_for_long_what_is_shown_may_be_out_of_date() -> None:

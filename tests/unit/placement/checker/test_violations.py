@@ -250,7 +250,7 @@ SERVING = (demand(count=1, pod_shape=web(host_ports=(HostPort(80),))),)
         (ClusterView(), node_pool(requirements=[TWO_FAMILIES]), SMALL, "minValues of example.com/family is 2, 0 are left"),
         (ClusterView(), node_pool(taints=[Taint("gpu", "", "NoSchedule")]), SMALL, "a taint is not tolerated"),
         (ClusterView(), replace(node_pool(), limits=(("nodes", 0),)), SMALL, "nodes exceeds its limit of 0"),
-        (ClusterView(), node_pool(ready=False), SMALL, "NodePool general cannot be used"),
+        (ClusterView(), node_pool(unready="no node class"), SMALL, "NodePool general cannot be used"),
         (ClusterView(), node_pool(deleting=True), SMALL, "NodePool general cannot be used"),
         (ClusterView(), node_pool(), BIG, "cpu is overcommitted"),
         (ClusterView(), node_pool(), (demand(count=1, pod_shape=shape(node_selector={"team": "red"})),), "labels are not those"),

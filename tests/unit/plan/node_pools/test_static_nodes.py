@@ -104,7 +104,7 @@ OF_ONE_TYPE = replace(pool(1), template=replace(pool(1).template, labels=((INSTA
         ("nodes on their way out are replaced", 1, there_with(1, 1, deleting=True), None, (0, 1, "c-2x", 0.1)),
         ("a limit of nodes lets some come", 5, there_with(2, 2), pool(5, limits={"nodes": "3"}), (2, 3, "c-2x", 0.1, 2)),
         ("a limit below takes nothing away", 5, there_with(2, 2), pool(5, limits={"nodes": "1"}), None),
-        ("a pool that is not ready does not grow", 5, there_with(2, 2), pool(5, ready=False), None),
+        ("a pool that is not ready does not grow", 5, there_with(2, 2), pool(5, unready="no node class"), None),
         ("nor one that is being deleted", 5, there_with(2, 2), pool(5, deleting=True), None),
         ("what is as it is to be is not told", 2, there_with(2, 2), None, None),
     ],
