@@ -88,7 +88,7 @@ class Cycle:
         self._set_aside = SetAside(progress)
         self._suspended = rules.suspend
         self._edges = UpcomingEdges()
-        self._refusals: dict[str, str] = {}
+        self._refusals: dict[ObjectRef, str] = {}
 
     def plan(
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
@@ -155,10 +155,13 @@ class Cycle:
         return done
 
 
-def _refusals(results: Iterable[WriteResult]) -> dict[str, str]:
-    """By name, the NodeClaims that the server refuses to make, with the reason."""
-    refused = (item for item in results if item.outcome is Outcome.REFUSED and isinstance(item.write, Apply))
-    return {item.write.ref.name: item.message for item in refused if item.write.ref.kind == "NodeClaim"}
+_REFUSED = frozenset({Outcome.REFUSED, Outcome.CONFLICT})
+
+
+def _refusals(results: Iterable[WriteResult]) -> dict[ObjectRef, str]:
+    """What the server refuses to make or to change, also for fields of other managers, with the reason."""
+    refused = (item for item in results if item.outcome in _REFUSED and isinstance(item.write, Apply))
+    return {item.write.ref: item.message for item in refused}
 
 
 TRIED_AGAIN_AFTER = timedelta(minutes=10)

@@ -15,7 +15,15 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    NodeClaim,
+    node_claim_ref,
+    node_pool_ref,
+)
 from reconciler.model.placement import (
     Cause,
     Holding,
@@ -96,7 +104,7 @@ class Tallies:
         serving: frozenset[str] = frozenset(),
         later: Iterable[PlannedNode] = (),
         retry: str = "",
-        refusals: Mapping[str, str] | None = None,
+        refusals: Mapping[ObjectRef, str] | None = None,
         suspended: bool = False,
         now: datetime | None = None,
     ) -> None:
@@ -120,10 +128,10 @@ class Tallies:
             for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
         for creation in created:
-            why = (refusals or {}).get(creation.name, "")
+            why = _why_unmade(creation, refusals or {})
             for holding in creation.planned.holdings if why else ():
                 tally = self._of(holding.demand)
-                tally.unlaunched = tally.unlaunched or f"NodeClaim {creation.name} could not be made: {why}"
+                tally.unlaunched = tally.unlaunched or why
         cuts = tuple(cuts)
         refused = frozenset(ref for cut in cuts for ref in cut.refused)
         for rest in unplaced:
@@ -217,6 +225,14 @@ class Tallies:
             pods = "1 balloon pod waits" if missing == 1 else f"{missing:,} balloon pods wait"
             counted.count_reason(UnplacedReason(Cause.BALLOON_PODS, 1, f"{pods} for a node", _FIRST), missing)
         return counted
+
+
+def _why_unmade(creation: NodeClaimCreation, refusals: Mapping[ObjectRef, str]) -> str:
+    """Why the last pass did not make it: the server refuses it, or the change of its NodePool that it waits for."""
+    if why := refusals.get(node_claim_ref(creation.name)):
+        return f"NodeClaim {creation.name} could not be made: {why}"
+    why = refusals.get(node_pool_ref(creation.planned.node_pool))
+    return f"NodePool {creation.planned.node_pool} could not be applied: {why}" if why else ""
 
 
 def _why_unlaunched(claim: NodeClaim) -> str:

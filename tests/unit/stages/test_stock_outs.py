@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
@@ -11,8 +12,9 @@ import pytest
 from reconciler.model.changes import Outcome, Write, WriteResult
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from tests import manifests
 from tests.builders import manifest
-from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, node_ref, workload
+from tests.fakes.embedded import LARGE, SMALL, Document, GitSandbox, buffer, node_pool, node_ref, workload
 from tests.fakes.kept_cluster import KeptCluster, Pass
 
 
@@ -43,32 +45,37 @@ def creations_of(passes: list[Pass]) -> list[str]:
     return [creation.name for made in passes for creation in made.plan.node_claims.create]
 
 
-def test_a_node_that_the_api_server_refuses_is_named_to_its_buffer_until_it_is_made(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("refused", "marks", "why"),
+    [
+        ("NodeClaim", {"ssa": "Override"}, r"NodeClaim general-headroom-\w+ could not be made: not by hand"),
+        ("NodePool", {"ssa": "Override"}, "NodePool general could not be applied: not by hand"),
+        ("", {}, r'NodePool general could not be applied: spec\.\S+ belongs to "kubectl"\. .+'),
+    ],
+)
+def test_why_the_api_server_lets_no_node_be_made_is_told_of_its_buffer(
+    refused: str, marks: dict[str, str], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was one on its way among others, for as long as an admission policy forbade it."""
-    kept = KeptCluster(instance_types=(SMALL,))
-    for document in (node_pool(), workload(replicas=0, cpu="1500m"), buffer(replicas=1)):
-        kept.cluster.apply(document)
-    allowed = kept.cluster.write
+    """Its nodes were on their way, for as long as an admission policy forbade them, or a change of the NodePool that they wait for."""
+    declared = manifests.node_pool(**marks) + manifests.pod_template() + manifests.buffer(size="replicas: 1")
+    shop = GitSandbox({"all.yaml": declared.replace("spec: {template: {spec", "spec: {weight: 3, template: {spec")})
+    allowed = shop.cluster.write
 
     def write(write: Write, *, dry_run: bool = False) -> WriteResult:
-        if write.ref.kind == "NodeClaim":
-            return WriteResult(write, Outcome.REFUSED, "no claims by hand")
+        if write.ref.kind == refused:
+            return WriteResult(write, Outcome.REFUSED, "not by hand")
         return allowed(write, dry_run=dry_run)
 
     def told() -> str:
-        (outcome,) = kept.cycle.run("test").required_plan.demands
+        (outcome,) = shop.passes(10).required_plan.demands
         return next(item.message for item in outcome.conditions if item.type == "Provisioning")
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept.cluster, "write", write)
-        told()
-        words = told()
-    assert words.startswith("of 1 chunk, 1 on nodes that are on their way; NodeClaim general-headroom-")
-    assert words.endswith(" could not be made: no claims by hand")
-    told()
-    assert told() == "of 1 chunk, 1 on nodes that are on their way"
+        patch.setattr(shop.cluster, "write", write)
+        shop.passes(30)
+        assert re.fullmatch(f"of 1 chunk, 1 on nodes that are on their way; {why}", told())
+    shop.passes(20)
+    assert ("could not be" in told()) == (not refused)
 
 
 # What ran out is stayed away from, another offering is taken if one will do, and all who look are told so.

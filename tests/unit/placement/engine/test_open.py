@@ -115,7 +115,7 @@ def test_chunks_that_want_different_values_do_not_share_a_node() -> None:
     assert sorted(dict(item.labels)["team"] for item in placement.planned) == ["blue", "red"]
 
 
-@pytest.mark.parametrize("change", [{"replicas": 1}, {"deleting": True}, {"ready": False}])
+@pytest.mark.parametrize("change", [{"replicas": 1}, {"deleting": True}, {"unready": "no node class"}])
 def test_pools_that_make_no_nodes_for_others_are_left_alone(change: dict[str, object]) -> None:
     placement = placed(demand(count=1), pools=(node_pool(**change),))  # type: ignore[arg-type]
 
