@@ -35,7 +35,6 @@ class PullRequest:
     is_open: bool = True
     merged: bool = False
     body: str = ""
-    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +177,8 @@ class Forge(Protocol):
     def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
         """Changes its title and text."""
 
-    def close_pull_request(self, number: int) -> None:
-        """Closes it without merging."""
+    def close_pull_request(self, number: int, *, title: str) -> None:
+        """Closes it without merging, under another title."""
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Only those that this account wrote, the oldest first, since anyone may write what looks like headroom's."""
@@ -191,7 +190,7 @@ class Forge(Protocol):
         """Changes its text. Raises `Invalid` if it is gone."""
 
     def hide_comment(self, number: int, comment: Comment) -> None:
-        """Collapses it as outdated. It can still be read."""
+        """Gives it this body, and collapses it as outdated. It can still be read."""
 
     def delete_comment(self, number: int, comment: Comment) -> None:
         """Deletes it. Not a failure if it is gone already."""

@@ -57,8 +57,8 @@ class ForgeClient(ABC):
     def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
         self._connection.send(self.change, f"{self._pulls}/{number}", {"title": title, self.body: body})
 
-    def close_pull_request(self, number: int) -> None:
-        self._connection.send(self.change, f"{self._pulls}/{number}", self.closing)
+    def close_pull_request(self, number: int, *, title: str) -> None:
+        self._connection.send(self.change, f"{self._pulls}/{number}", {"title": title, **self.closing})
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         return tuple(
@@ -75,9 +75,8 @@ class ForgeClient(ABC):
         self._connection.send(self.change, self._place_of(number, comment), {"body": body})
 
     def hide_comment(self, number: int, comment: Comment) -> None:
-        """Collapses it under a line that says so; a collapsed one stays as it is."""
-        if _FOLDED not in comment.body:
-            self.edit_comment(number, comment, f"{_FOLDED}\n\n{comment.body}\n\n</details>\n")
+        """Collapses it under a line that says so."""
+        self.edit_comment(number, comment, f"{_FOLDED}\n\n{comment.body}\n\n</details>\n")
 
     def delete_comment(self, number: int, comment: Comment) -> None:
         try:
@@ -126,7 +125,6 @@ class ForgeClient(ABC):
             is_open=document["state"] == "open",
             merged=bool(document.get("merged") or document.get("merged_at")),  # in a list GitHub has only the time
             body=document.get("body") or "",
-            url=document.get("html_url", ""),
         )
 
     def _is_from_fork(self, head: dict[str, Any], base: dict[str, Any]) -> bool:

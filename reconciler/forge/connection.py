@@ -182,7 +182,7 @@ class ForgeConnection:
             return Transient(f"{self._forge} limits the rate of requests: {what} was not carried out")
         if answer.status in {401, 403}:
             reason = FORBIDDEN if answer.status == 403 else "AuthenticationFailed"  # noqa: PLR2004 - a known token
-            right = self._plain(_missing_right(answer))
+            right = self._plain(_missing_right(answer)) if reason == FORBIDDEN else ""
             return Stalled(told, reason=reason, hint=f"give the token {right}" if right else _NOT_NAMED)
         if answer.status in {404, 410}:
             return GoneError(
@@ -221,11 +221,9 @@ def _said(body: bytes) -> str:
 
 def _missing_right(answer: _Answer) -> str:
     """What a token needs for this request, as GitHub and GitLab tell; "" where they do not. Gitea tells it in its message."""
-    permissions = answer.headers.get("x-accepted-github-permissions", "")
-    scopes = answer.headers.get("x-accepted-oauth-scopes") or str(_document(answer.body).get("scope") or "")
-    if answer.status != 403 or not (permissions or scopes):  # noqa: PLR2004 - any other token may be wrong altogether
-        return ""
-    return f"the permission {permissions}" if permissions else f"the scope {scopes}"
+    scope = answer.headers.get("x-accepted-oauth-scopes") or _document(answer.body).get("scope")
+    needed = {"permission": answer.headers.get("x-accepted-github-permissions"), "scope": scope}
+    return next((f"the {kind} {name}" for kind, name in needed.items() if name), "")
 
 
 def _limited_for(answer: _Answer) -> float | None:

@@ -56,7 +56,7 @@ class GitHub(ForgeClient):
         return tuple(self._read(each) for each in self._connection.pages(self._pulls, query))
 
     def hide_comment(self, number: int, comment: Comment) -> None:
-        del number
+        self.edit_comment(number, comment, comment.body)
         request = {"query": _HIDE, "variables": {"id": comment.node}}
         answer = self._graphql.send("POST", "/graphql", request)
         if answer and answer.get("errors"):

@@ -78,7 +78,6 @@ class GitLab(ForgeClient):
             is_open=document["state"] == "opened",
             merged=document["state"] == "merged",
             body=document.get("description") or "",
-            url=document.get("web_url", ""),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -23,11 +23,8 @@ from reconciler.ports import Annotation, Comment, CommitStatus, Forge
 SETTLE = 2.0
 """Seconds until a run looks again, longer than others take from reading to writing."""
 _ROUNDS = 5
-MOST_BYTES = 65_000
-"""The longest comment in bytes. GitHub allows 65,536 characters, and bytes are never fewer."""
 _MARKER = re.compile(r"<!-- headroom:report key=(?P<key>\S+) at=(?P<at>\S+) commit=(?P<commit>\S*) -->")
 _RETIRED = "<!-- headroom:retired -->"
-_CUT = "\n> The details are left out here: they are too long for a comment. The summary above is complete.\n"
 
 
 class Mode(StrEnum):
@@ -60,10 +57,10 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The text with its marker, cut to the length of a comment."""
+        """The text with its marker."""
         made = self.made.astimezone(UTC).isoformat().replace("+00:00", "Z")
         marker = f"<!-- headroom:report key={quote(self.key) or '-'} at={made} commit={self.commit} -->"
-        return f"{marker}\n{_fitted(self.body)}"
+        return f"{marker}\n{self.body}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +170,7 @@ class _Publishing:
             self.done.comment = Posted.SKIPPED
             return
         last = max(said, key=self._order, default=None)
-        if last is not None and last.commit == self._report.commit and _same(last.body, _fitted(self._report.body)):
+        if last is not None and last.commit == self._report.commit and _same(last.body, self._report.body):
             self.done.comment = Posted.UNCHANGED
         elif self._mode is Mode.UPDATE:
             self._keep_one(said)
@@ -255,23 +252,12 @@ def _put_away(forge: Forge, number: int, comment: Comment, mode: Mode) -> None:
     if mode is Mode.DELETE_AND_NEW:
         forge.delete_comment(number, comment)
         return
-    retired = Comment(comment.identity, f"{_RETIRED}\n{comment.body.partition(chr(10))[2]}", comment.node)
-    forge.edit_comment(number, retired, retired.body)
-    forge.hide_comment(number, retired)
+    forge.hide_comment(number, replace(comment, body=f"{_RETIRED}\n{comment.body.partition(chr(10))[2]}"))
 
 
 def _same(left: str, right: str) -> bool:
     """Whether both texts are equal. Forges change line ends and drop trailing blank lines."""
     return left.replace("\r\n", "\n").rstrip() == right.replace("\r\n", "\n").rstrip()
-
-
-def _fitted(body: str) -> str:
-    """The whole report; if that is too long for a comment, the part before its details."""
-    if len(body.encode()) <= MOST_BYTES:
-        return body
-    summary = body.partition("<details")[0]
-    kept = summary.encode()[: MOST_BYTES - len(_CUT.encode())].decode(errors="ignore")
-    return kept.rstrip() + "\n" + _CUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,5 +297,4 @@ def withdraw(forge: Forge, branch: str, base: str) -> None:
     for pull in forge.pull_requests_of(branch):
         if pull.is_open and pull.base_branch == base:
             title = f"{pull.title} (withdrawn, since nothing is left to propose)"
-            forge.edit_pull_request(pull.number, title=title, body=pull.body)
-            forge.close_pull_request(pull.number)
+            forge.close_pull_request(pull.number, title=title)

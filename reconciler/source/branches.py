@@ -24,7 +24,6 @@ _FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodu
 class BranchFiles:
     """files: those at the root of the branch, by name; folders are not read. message: its commit's."""
 
-    commit: str
     message: str
     files: Mapping[str, bytes]
 
@@ -109,7 +108,7 @@ def _read(git: Commands, commit: str, branch: str, most_bytes: int) -> BranchFil
         raise Stalled(f"branch {branch!r} has files of more than {most_bytes // 2**20} MiB", reason=OPERATION_FAILED)
     contents = contents_of(git, [found for found, _ in objects.values()])
     files = dict(zip(objects, contents, strict=True))
-    return BranchFiles(commit, _message(git, commit), files)
+    return BranchFiles(_message(git, commit), files)
 
 
 _GONE = f"0 {'0' * 40}"

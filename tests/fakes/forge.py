@@ -50,8 +50,8 @@ class MemoryForge(Forge):
     def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
         self.pulls[number] = replace(self.pulls[number], title=title, body=body)
 
-    def close_pull_request(self, number: int) -> None:
-        self.pulls[number] = replace(self.pulls[number], is_open=False)
+    def close_pull_request(self, number: int, *, title: str) -> None:
+        self.pulls[number] = replace(self.pulls[number], title=title, is_open=False)
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         return tuple(self.said.get(number, ()))
@@ -69,7 +69,7 @@ class MemoryForge(Forge):
         self.said[number][place] = replace(comment, body=body)
 
     def hide_comment(self, number: int, comment: Comment) -> None:
-        del number
+        self.edit_comment(number, comment, comment.body)
         self.hidden.add(comment.identity)
 
     def delete_comment(self, number: int, comment: Comment) -> None:

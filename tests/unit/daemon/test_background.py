@@ -54,7 +54,7 @@ def test_what_was_said_is_said_again_only_when_something_moved() -> None:
     assert desk.look() == [(2, "d2")]
     desk.base = "main@sha1:b2"
     assert desk.look() == [(1, "c1"), (2, "d2")]
-    desk.forge.close_pull_request(1)
+    desk.forge.close_pull_request(1, title="More")
     assert desk.look() == []
     desk.forge.add_pull(1, commit="c1")  # opened again
     assert desk.look() == [(1, "c1")]

@@ -111,9 +111,9 @@ def test_pull_requests_are_read_opened_changed_and_closed(running: Running) -> N
     made = forge.open_pull_request(title="Proposed", body="By headroom.", head="headroom/production", base="main")
     assert (made.number, made.is_open) == (9, True)
     forge.edit_pull_request(9, title="Proposed again", body="Later.")
-    forge.close_pull_request(9)
+    forge.close_pull_request(9, title="Withdrawn")
     closed = forge.pull_request(9)
-    assert (closed.title, closed.body, closed.is_open) == ("Proposed again", "Later.", False)
+    assert (closed.title, closed.body, closed.is_open) == ("Withdrawn", "Later.", False)
     assert 9 in [each.number for each in forge.pull_requests_of("headroom/production")]
     with pytest.raises(GoneError, match="or the token may not see it"):
         forge.pull_request(12)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.forge.pull_requests import (
-    MOST_BYTES,
     Mode,
     Posted,
     Proposal,
@@ -163,17 +162,6 @@ def test_where_nothing_changes_a_comment_is_only_updated() -> None:
     assert post(forge, report(2, "No change.\n"), only_if_there=True) is Posted.UPDATED
 
 
-def test_a_report_that_is_too_long_keeps_its_summary_whole() -> None:
-    forge = MemoryForge()
-    summary = "## Capacity\n\n**+3 nodes.**\n\n"
-    post(forge, report(0, f"{summary}<details>\n{'ü' * MOST_BYTES}\n</details>\n"))
-    (body,) = bodies(forge)
-    assert body.startswith(summary)
-    assert "too long for a comment" in body
-    assert "<details" not in body
-    assert len(forge.comments(1)[0].body.encode()) < 65_536
-
-
 def test_nothing_is_said_of_a_commit_that_is_no_longer_the_head() -> None:
     forge = MemoryForge()
     forge.add_pull(commit="c2")
@@ -228,7 +216,7 @@ def test_it_is_opened_once_and_then_changed() -> None:
 def test_what_a_person_has_closed_is_not_opened_again_but_the_next_one_is() -> None:
     forge = MemoryForge()
     keep_open(forge, FIRST, changed=True)
-    forge.close_pull_request(1)
+    forge.close_pull_request(1, title=FIRST.title)
     assert is_declined(forge, FIRST)
     assert keep_open(forge, FIRST, changed=True) is None
     assert len(forge.pulls) == 1
