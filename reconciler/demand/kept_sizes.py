@@ -299,7 +299,8 @@ def suspended(demand: Demand, view: ClusterView) -> Demand:
     message = f"{SUSPEND_ANNOTATION}: {stays}no other node is taken or made for it"
     condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
     if demand.holds_nodes and demand.groups:
-        nodes = _nodes_that_hold(demand.ref, view)
+        held = str(demand.ref)
+        nodes = tuple(item.name for item in view.machines if held in item.held_for and held in item.holders)
         demand = demand.with_shapes(lambda group: on_nodes(group.shape, nodes))
     return replace(
         demand,
@@ -308,9 +309,3 @@ def suspended(demand: Demand, view: ClusterView) -> Demand:
         conditions=(*demand.conditions, condition),
         explanation=(*demand.explanation, message),
     )
-
-
-def _nodes_that_hold(ref: ObjectRef, view: ClusterView) -> tuple[str, ...]:
-    """Their names; of a node that has not registered yet, its NodeClaim's."""
-    words = str(ref)
-    return tuple(item.name for item in view.machines if words in item.held_for and words in item.holders)

@@ -138,8 +138,8 @@ class _Pass:
             self._hold(following, ref, item.position, sizes)
         else:
             self.manifests[ref] = _sized_manifest(item, sizes.replicas)
-        if not _is_static(live):
-            return pool
+        if live is not None and "replicas" not in (live.body.get("spec") or {}):
+            return pool  # it stays dynamic, and the plan says that it cannot change
         return replace(pool, replicas=(_replicas_of(live) or 0) if sizes.replicas is None else sizes.replicas)
 
     def _sizes(self, following: Following) -> _Sizes:
@@ -259,11 +259,6 @@ def _place_of_size(spec: Mapping[str, Any]) -> tuple[str, ...]:
 def _annotations(manifest: Manifest) -> tuple[tuple[str, str], ...]:
     found = (manifest.get("metadata") or {}).get("annotations") or {}
     return tuple(sorted((key, value) for key, value in found.items() if isinstance(value, str)))
-
-
-def _is_static(live: LiveObject | None) -> bool:
-    """Whether a pool is or will be static. A dynamic one stays dynamic, and the plan says that it cannot change."""
-    return live is None or "replicas" in (live.body.get("spec") or {})
 
 
 def _sized_manifest(item: DeclaredManifest, replicas: int) -> DeclaredManifest:

@@ -36,15 +36,19 @@ def check_following(inspection: Inspection) -> None:
     """Reports malformed references, and annotations that the spec gives no effect."""
     written = mapping_at(inspection.body, *_ANNOTATIONS)
     for name in _FOLLOWERS:
-        kinds = _KNOWN[name.removeprefix(ANNOTATION_PREFIX)].kinds or ()
-        if not isinstance(written.get(name), str) or inspection.ref.kind not in kinds:
+        known, text = _KNOWN[name.removeprefix(ANNOTATION_PREFIX)], written.get(name)
+        if not isinstance(text, str) or inspection.ref.kind not in (known.kinds or ()) or known.judge(text):
             continue  # absent, or already reported
         if name == LEAD_TIME_ANNOTATION:
             if len(written.keys() & set(_FOLLOWERS)) == 1:
                 hint = f"add {REPLICAS_FROM_ANNOTATION} or {ACTIVE_DURING_ANNOTATION}, or remove it"
                 _no_effect(inspection, name, f"{name} has no effect without a schedule to be ahead of", hint)
-        elif schedule_ref(inspection.ref, str(written[name])) is None:
-            _bad_name(inspection, name, str(written[name]))
+        elif schedule_ref(inspection.ref, text) is None:
+            hint = f"write the name of a MetricsProducer in the namespace {inspection.ref.namespace}, and nothing else"
+            if inspection.ref.kind == _NODE_POOL:
+                hint = "write NAMESPACE/NAME of a MetricsProducer; NAME alone is one in the namespace default"
+            message = f"{name} has the value {text!r}"
+            inspection.report(codes.INVALID_ANNOTATION, (*_ANNOTATIONS, name), message, hint=hint)
     if REPLICAS_FROM_ANNOTATION in written:
         _check_target(inspection)
 
@@ -65,14 +69,6 @@ def _check_target(inspection: Inspection) -> None:
             f"{REPLICAS_FROM_ANNOTATION} makes this pool static: one that is dynamic in the cluster cannot become so",
             hint="write spec.replicas: 0 to say that it is static (the schedule's value counts), or remove the annotation",
         )
-
-
-def _bad_name(inspection: Inspection, name: str, text: str) -> None:
-    if inspection.ref.kind == _NODE_POOL:
-        hint = "write NAMESPACE/NAME of a MetricsProducer; NAME alone is one in the namespace default"
-    else:
-        hint = f"write the name of a MetricsProducer in the namespace {inspection.ref.namespace}, and nothing else"
-    inspection.report(codes.INVALID_ANNOTATION, (*_ANNOTATIONS, name), f"{name} has the value {text!r}", hint=hint)
 
 
 def _no_effect(inspection: Inspection, name: str, message: str, hint: str) -> None:

@@ -118,10 +118,6 @@ def _check_percent(inspection: Inspection, percent: Manifest) -> None:
         )
 
 
-def _is_node_class(kind: str) -> bool:
-    return kind in _NODE_CLASSES or kind.endswith(_NODE_CLASS)
-
-
 def _check_node_class(inspection: Inspection, node_class: Manifest) -> None:
     path = (*_CAPACITY, "nodeClass")
     try:
@@ -201,7 +197,8 @@ def _target(ref: ObjectRef, target: Manifest) -> ObjectRef | None:
     version = target.get("apiVersion") or ""
     group = version.rpartition("/")[0] if version else target.get("apiGroup")
     kind = target.get("kind", "")
-    namespace = "" if _is_node_class(kind) else ref.namespace
+    is_node_class = kind in _NODE_CLASSES or kind.endswith(_NODE_CLASS)
+    namespace = "" if is_node_class else ref.namespace
     return ObjectRef(target_group(kind, group), kind, namespace, target.get("name", ""))
 
 

@@ -107,12 +107,14 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
     refill, deadline = refill_of(manifest)
     template = mapping_at(spec, "podTemplateRef").get("name")
     scalable = mapping_at(spec, "scalableRef")
+    kind = scalable.get("kind", "")
+    target = ObjectRef(target_group(kind, scalable.get("apiGroup")), kind, ref.namespace, scalable.get("name", ""))
     return Buffer(
         ref=ref,
         position=origin.position,
         annotations=labels_of(manifest, "metadata", "annotations"),
         strategy=spec.get("provisioningStrategy") or ACTIVE_CAPACITY,
-        target=_target(ref, scalable) if scalable else None,
+        target=target if scalable else None,
         pod_template=template,
         replicas=spec.get("replicas"),
         percentage=spec.get("percentage"),
@@ -145,11 +147,6 @@ def target_group(kind: str, group: str | None) -> str:
     if group == CORE and not GROUP_OF_WORKLOAD.get(kind):
         return ""
     return group or GROUP_OF_WORKLOAD.get(kind, "")
-
-
-def _target(ref: ObjectRef, scalable: Manifest) -> ObjectRef:
-    kind = scalable.get("kind", "")
-    return ObjectRef(target_group(kind, scalable.get("apiGroup")), kind, ref.namespace, scalable.get("name", ""))
 
 
 CAPACITY_BUFFER = Kind(
