@@ -287,7 +287,7 @@ def _assumptions(facts: Facts, capped: Capped) -> tuple[str, ...]:
 def _overlay_notes(facts: Facts) -> tuple[str, ...]:
     overlays = (*facts.repository.node_overlays, *facts.live.node_overlays)
     if any(overlay.price is not None or overlay.price_adjustment is not None for overlay in overlays):
-        return ("price overlays count for new nodes; existing nodes have the catalog's price",)
+        return ("price overlays count for new nodes; existing ones and static NodePools' have the catalog's price",)
     return ()
 
 

@@ -112,7 +112,7 @@ def test_a_suspended_headroom_says_that_nothing_is_applied() -> None:
 def test_price_overlays_are_an_assumption() -> None:
     overlays = Declared(node_overlays=(overlay("cheap", price_adjustment="-5%"),))
     for answer in (plan(repository=overlays), plan(live=overlays)):
-        assert "price overlays count for new nodes" in answer.cost.assumptions[1]
+        assert "existing ones and static NodePools' have the catalog's price" in answer.cost.assumptions[1]
 
 
 def test_what_others_remember_in_the_inventory_stays() -> None:
