@@ -23,7 +23,7 @@ from typing import Any
 
 from reconciler.manifests.repository.declared import every_object
 from reconciler.model import codes
-from reconciler.model.changes import Apply, Outcome, Plan, WriteResult
+from reconciler.model.changes import Outcome, Plan, WriteResult
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.errors import Failure, message_of
 from reconciler.model.findings import Finding
@@ -88,7 +88,7 @@ class Cycle:
         self._set_aside = SetAside(progress)
         self._suspended = rules.suspend
         self._edges = UpcomingEdges()
-        self._refusals: dict[ObjectRef, str] = {}
+        self._refusals: dict[str, str] = {}
 
     def plan(
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
@@ -155,13 +155,10 @@ class Cycle:
         return done
 
 
-_REFUSED = frozenset({Outcome.REFUSED, Outcome.CONFLICT})
-
-
-def _refusals(results: Iterable[WriteResult]) -> dict[ObjectRef, str]:
-    """What the server refuses to make or to change, also for fields of other managers, with the reason."""
-    refused = (item for item in results if item.outcome in _REFUSED and isinstance(item.write, Apply))
-    return {item.write.ref: item.message for item in refused}
+def _refusals(results: Iterable[WriteResult]) -> dict[str, str]:
+    """By kind and name, what the server refuses to make or to change, also for fields of other managers, with the reason."""
+    refused = (item for item in results if item.outcome in {Outcome.REFUSED, Outcome.CONFLICT})
+    return {f"{item.write.ref.kind} {item.write.ref.name}": item.message for item in refused}
 
 
 TRIED_AGAIN_AFTER = timedelta(minutes=10)

@@ -117,9 +117,7 @@ class Discovery:
         if served is None:
             return None
         version = next((version for version in resource.versions if version in served.versions), None)
-        if version is None:
-            return None
-        return collection_path(resource.group, version, served.plural, resource.namespace)
+        return version and collection_path(resource.group, version, served.plural, resource.namespace)
 
     def api_version(self, ref: ObjectRef) -> str:
         """The preferred `GROUP/VERSION` of the object's kind; `v1` if it is not served."""

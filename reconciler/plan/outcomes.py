@@ -15,15 +15,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import (
-    CAPACITY_TYPE_LABEL,
-    HOSTNAME_LABEL,
-    INSTANCE_TYPE_LABEL,
-    ZONE_LABEL,
-    NodeClaim,
-    node_claim_ref,
-    node_pool_ref,
-)
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
 from reconciler.model.placement import (
     Cause,
     Holding,
@@ -104,7 +96,7 @@ class Tallies:
         serving: frozenset[str] = frozenset(),
         later: Iterable[PlannedNode] = (),
         retry: str = "",
-        refusals: Mapping[ObjectRef, str] | None = None,
+        refusals: Mapping[str, str] | None = None,
         suspended: bool = False,
         now: datetime | None = None,
     ) -> None:
@@ -227,12 +219,10 @@ class Tallies:
         return counted
 
 
-def _why_unmade(creation: NodeClaimCreation, refusals: Mapping[ObjectRef, str]) -> str:
+def _why_unmade(creation: NodeClaimCreation, refusals: Mapping[str, str]) -> str:
     """Why the last pass did not make it: the server refuses it, or the change of its NodePool that it waits for."""
-    if why := refusals.get(node_claim_ref(creation.name)):
-        return f"NodeClaim {creation.name} could not be made: {why}"
-    why = refusals.get(node_pool_ref(creation.planned.node_pool))
-    return f"NodePool {creation.planned.node_pool} could not be applied: {why}" if why else ""
+    waited_for = (f"NodeClaim {creation.name}", "made"), (f"NodePool {creation.planned.node_pool}", "applied")
+    return next((f"{it} could not be {done}: {refusals[it]}" for it, done in waited_for if it in refusals), "")
 
 
 def _why_unlaunched(claim: NodeClaim) -> str:
