@@ -22,7 +22,7 @@ class PullRequest:
     """One pull request as its forge shows it.
 
     head_branch: the branch in the source repository. head_ref: the reference of its head in the target repository. from_fork: it
-    comes from another repository, so its author may have no rights in this one. body: Markdown.
+    comes from another repository, so its author may have no rights in this one.
     """
 
     number: int
@@ -34,7 +34,6 @@ class PullRequest:
     from_fork: bool = False
     is_open: bool = True
     merged: bool = False
-    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +182,7 @@ class Forge(Protocol):
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Only those that this account wrote, the oldest first, since anyone may write what looks like headroom's."""
 
-    def add_comment(self, number: int, body: str) -> Comment:
+    def add_comment(self, number: int, body: str) -> None:
         """Adds a comment. body: Markdown."""
 
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:

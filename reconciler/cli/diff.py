@@ -87,12 +87,9 @@ def diff_command(
     from reconciler.cli.plan import write_timings
     from reconciler.clocks import SystemClock
     from reconciler.comparison import summed
-    from reconciler.source.merging import check_folders
 
     check_post_options(click.get_current_context())
-    settings = _settings(values, other)
-    if other is not None:
-        check_folders(revisions, other)
+    settings = _settings(values, revisions, other)
     now = now or SystemClock().now()  # the same instant for both sides, so that time alone makes no difference
     clusters = () if settings.path else _clusters(settings, revisions, other)
     if len(clusters) > 1 and (output not in {"text", "markdown"} or values["page"]):
@@ -169,9 +166,13 @@ def _report(
     return comparison, failure
 
 
-def _settings(values: dict[str, Any], other: str | None) -> Settings:
-    if other is not None and values["repo"]:
-        raise click.UsageError("--repo says nothing where two folders are compared: leave it out.")
+def _settings(values: dict[str, Any], revisions: str, other: str | None) -> Settings:
+    from reconciler.source.merging import check_folders
+
+    if other is not None:
+        if values["repo"]:
+            raise click.UsageError("--repo says nothing where two folders are compared: leave it out.")
+        check_folders(revisions, other)
     return settings_from(values)
 
 

@@ -67,9 +67,8 @@ class ForgeClient(ABC):
             if self._is_own(each)
         )
 
-    def add_comment(self, number: int, body: str) -> Comment:
-        made = self._connection.send("POST", self._comments_of(number), {"body": body})
-        return Comment(str(made["id"]), body, made.get("node_id", ""))
+    def add_comment(self, number: int, body: str) -> None:
+        self._connection.send("POST", self._comments_of(number), {"body": body})
 
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:
         self._connection.send(self.change, self._place_of(number, comment), {"body": body})
@@ -124,7 +123,6 @@ class ForgeClient(ABC):
             from_fork=self._is_from_fork(head, base),
             is_open=document["state"] == "open",
             merged=bool(document.get("merged") or document.get("merged_at")),  # in a list GitHub has only the time
-            body=document.get("body") or "",
         )
 
     def _is_from_fork(self, head: dict[str, Any], base: dict[str, Any]) -> bool:

@@ -74,13 +74,19 @@ class ForgeConnection:
         return self._decoded(self._request("GET", self._url(path, query)))
 
     def send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: Collection[int] = ()
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        again: Collection[int] = (),
+        api: str = "",
     ) -> Any:
         """Sends a change; returns the forge's answer, None if that is empty.
 
-        again: statuses that mean that nothing was done and another attempt may succeed.
+        again: statuses that mean that nothing was done and another attempt may succeed. api: another root on the same host.
         """
-        return self._decoded(self._request(method, self._url(path), body, again))
+        return self._decoded(self._request(method, f"{api or self._api}{path}", body, again))
 
     def pages(self, path: str, query: Mapping[str, str] | None = None, *, size: str = "per_page") -> Iterator[Any]:
         """The items of every page of a list. size: the forge's parameter for the number of items on a page."""
@@ -215,8 +221,7 @@ def _said(body: bytes) -> str:
     """The forge's own message, in fields that are the same for all three."""
     document = _document(body)
     said = document.get("message") or document.get("error_description") or document.get("error") or ""
-    details = document.get("errors") or ""
-    return " ".join(str(part) for part in (said, details) if part)
+    return " ".join(str(part) for part in (said, document.get("errors")) if part)
 
 
 def _missing_right(answer: _Answer) -> str:

@@ -30,8 +30,7 @@ class Gitea(ForgeClient):
         return tuple(sorted((self._read(each) for each in listed), key=lambda pull: pull.number))
 
     def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
-        """Gitea cannot list by branch, so all are read, the newest first. Few repositories have many. Where the branch was deleted, `ref` is the
-        forge's own reference."""
+        """Gitea cannot list by branch, so all are read, the newest first. A branch that was deleted is named by `label` alone."""
         listed = self._connection.pages(self._pulls, {"state": "all"}, size=_PAGE)
         pulls = [self._read(each) for each in listed if each["head"].get("label") == branch]
         return tuple(sorted((pull for pull in pulls if not pull.from_fork), key=lambda pull: -pull.number))

@@ -39,13 +39,7 @@ class GitHub(ForgeClient):
         connection = ForgeConnection(self.name, root, f"Bearer {token}", headers=headers, wait=wait)
         super().__init__(f"/repos/{quote(repository)}", connection)
         # On GitHub Enterprise it is next to the versions of the REST API.
-        self._graphql = ForgeConnection(
-            self.name, root.removesuffix("/v3"), f"Bearer {token}", headers=headers, wait=wait
-        )
-
-    def close(self) -> None:
-        super().close()
-        self._graphql.close()
+        self._graphql = root.removesuffix("/v3")
 
     def open_pull_requests(self) -> tuple[PullRequest, ...]:
         listed = self._connection.pages(self._pulls, {"state": "open", "sort": "created", "direction": "asc"})
@@ -58,7 +52,7 @@ class GitHub(ForgeClient):
     def hide_comment(self, number: int, comment: Comment) -> None:
         self.edit_comment(number, comment, comment.body)
         request = {"query": _HIDE, "variables": {"id": comment.node}}
-        answer = self._graphql.send("POST", "/graphql", request)
+        answer = self._connection.send("POST", "/graphql", request, api=self._graphql)
         if answer and answer.get("errors"):
             raise Invalid(f"GitHub did not hide a comment: {answer['errors'][0].get('message', 'no reason given')}")
 

@@ -77,7 +77,6 @@ class GitLab(ForgeClient):
             from_fork=document.get("source_project_id") != document.get("target_project_id"),
             is_open=document["state"] == "opened",
             merged=document["state"] == "merged",
-            body=document.get("description") or "",
         )
 
 

@@ -214,7 +214,11 @@ class _Publishing:
             if len(said) <= 1:
                 return
             for each in said[:-1]:
-                _put_away(self._forge, self._number, each.comment, self._mode)
+                if self._mode is Mode.DELETE_AND_NEW:
+                    self._forge.delete_comment(self._number, each.comment)
+                else:
+                    retired = replace(each.comment, body=f"{_RETIRED}\n{each.body}")
+                    self._forge.hide_comment(self._number, retired)
             self._wait(SETTLE)
 
     def _add(self, text: str) -> None:
@@ -246,13 +250,6 @@ class _Publishing:
     @property
     def _own_order(self) -> tuple[bool, datetime]:
         return (True, self._report.made)
-
-
-def _put_away(forge: Forge, number: int, comment: Comment, mode: Mode) -> None:
-    if mode is Mode.DELETE_AND_NEW:
-        forge.delete_comment(number, comment)
-        return
-    forge.hide_comment(number, replace(comment, body=f"{_RETIRED}\n{comment.body.partition(chr(10))[2]}"))
 
 
 def _same(left: str, right: str) -> bool:

@@ -63,7 +63,6 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
     ),
     (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http or file"),
     (
-        # GitHub, GitLab and Gitea say why in a line before git's own.
         r"^remote: (error: )?(GH\d+|GitLab|Gitea|Forgejo): |\[(remote )?rejected\]",
         OPERATION_FAILED,
         "let the token push to this branch, by force too: a protection of branches may forbid it; the daemon tries again by itself",

@@ -44,14 +44,6 @@ def select(tree: Tree, scope: Scope, limits: TreeLimits) -> SelectedFiles:
     return _Walk(tree, limits).run(scope)
 
 
-def _no_folder(subdirectory: str, near: str) -> Stalled:
-    return Stalled(
-        f"the repository has no folder {subdirectory!r}",
-        reason="PathNotFound",
-        hint=near or "name an existing folder with --path",
-    )
-
-
 _Rules = tuple[str, tuple[Rule, ...]]
 """The folder that the rules are for, and the rules."""
 
@@ -73,7 +65,8 @@ class _Walk:
 
     def run(self, scope: Scope) -> SelectedFiles:
         if not self._below(scope.folder):
-            raise _no_folder(scope.folder, self._near(scope.folder))
+            hint = self._near(scope.folder) or "name an existing folder with --path"
+            raise Stalled(f"the repository has no folder {scope.folder!r}", reason="PathNotFound", hint=hint)
         if scope.templates_apart:
             self._suffixes = (TEMPLATE_SUFFIX,)
             self._below(scope.templates)
@@ -105,8 +98,7 @@ class _Walk:
                 return f"{posixpath.join(there, part)}: {why}"
             if entries.get(part) is not EntryKind.FOLDER:
                 names = [name for name, kind in entries.items() if kind is EntryKind.FOLDER]
-                rest = parts[number + 1 :]
-                return nearest("/".join(parts), ("/".join((*parts[:number], name, *rest)) for name in names))
+                return nearest(folder, ("/".join((*parts[:number], name, *parts[number + 1 :])) for name in names))
             there = "/".join(parts[: number + 1])
         return ""
 

@@ -153,12 +153,9 @@ class PullRequestProposals:
                 return
             source = state.revision.partition("@sha1:")[2]
             message = f"{title}\n\nHeadroom-Source: {source}"
-            written = branch.write(
-                Folder(settings.folder, rendered, keep),
-                base=settings.base,
-                message=message,
-                withdraw=partial(withdraw, forge, settings.branch, settings.base),
-            )
+            folder = Folder(settings.folder, rendered, keep)
+            gone = partial(withdraw, forge, settings.branch, settings.base)
+            written = branch.write(folder, base=settings.base, message=message, withdraw=gone)
             if written is None:
                 return
             number = keep_open(forge, proposal, changed=written)

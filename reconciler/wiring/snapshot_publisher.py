@@ -72,9 +72,10 @@ class SnapshotPublisher:
 
 
 def _nowhere_to_push(repository: str) -> Invalid:
-    missing = "snapshot.publish needs a repository to push to"
-    if not repository:
-        return Invalid(missing, hint="set repository to its URL")
-    return Invalid(
-        f"{missing}: {repository} is a path", hint=f"write {Path(repository).absolute().as_uri()}, or a remote's URL"
+    where = f": {repository} is a path" if repository else ""
+    hint = (
+        f"write {Path(repository).absolute().as_uri()}, or a remote's URL"
+        if repository
+        else "set repository to its URL"
     )
+    return Invalid(f"snapshot.publish needs a repository to push to{where}", hint=hint)

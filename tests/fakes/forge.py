@@ -10,10 +10,11 @@ from reconciler.ports import Annotation, Comment, CommitStatus, Forge, PullReque
 
 
 class MemoryForge(Forge):
-    """pulls: by number; said: comments by pull request; statuses, remarks: by commit; hidden: comments by identity."""
+    """pulls: by number; texts: those of proposals; said: comments by pull request; statuses, remarks: by commit; hidden: comments by identity."""
 
     def __init__(self) -> None:
         self.pulls: dict[int, PullRequest] = {}
+        self.texts: dict[int, str] = {}
         self.said: dict[int, list[Comment]] = {}
         self.statuses: dict[str, CommitStatus] = {}
         self.remarks: dict[str, tuple[Annotation, ...]] = {}
@@ -43,12 +44,12 @@ class MemoryForge(Forge):
 
     def open_pull_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
         number = len(self.pulls) + 1
-        pull = PullRequest(number, title, "", head, f"refs/pull/{number}/head", base, body=body)
-        self.pulls[number] = pull
+        pull = PullRequest(number, title, "", head, f"refs/pull/{number}/head", base)
+        self.pulls[number], self.texts[number] = pull, body
         return pull
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
-        self.pulls[number] = replace(self.pulls[number], title=title, body=body)
+        self.pulls[number], self.texts[number] = replace(self.pulls[number], title=title), body
 
     def close_pull_request(self, number: int, *, title: str) -> None:
         self.pulls[number] = replace(self.pulls[number], title=title, is_open=False)
@@ -56,11 +57,9 @@ class MemoryForge(Forge):
     def comments(self, number: int) -> tuple[Comment, ...]:
         return tuple(self.said.get(number, ()))
 
-    def add_comment(self, number: int, body: str) -> Comment:
+    def add_comment(self, number: int, body: str) -> None:
         self._last += 1
-        comment = Comment(str(self._last), body)
-        self.said.setdefault(number, []).append(comment)
-        return comment
+        self.said.setdefault(number, []).append(Comment(str(self._last), body))
 
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:
         place = self._place(number, comment)

@@ -208,9 +208,9 @@ def test_it_is_opened_once_and_then_changed() -> None:
     forge = MemoryForge()
     assert keep_open(forge, FIRST, changed=True) == 1
     assert keep_open(forge, replace(FIRST, body="Another minute."), changed=False) == 1
-    assert forge.pull_request(1).body == "One."
+    assert forge.texts[1] == "One."
     assert keep_open(forge, SECOND, changed=False) == 1
-    assert (forge.pull_request(1).title, forge.pull_request(1).body) == (SECOND.title, "Two.")
+    assert (forge.pull_request(1).title, forge.texts[1]) == (SECOND.title, "Two.")
 
 
 def test_what_a_person_has_closed_is_not_opened_again_but_the_next_one_is() -> None:
@@ -237,7 +237,7 @@ def test_what_headroom_itself_has_closed_is_proposed_again_for_the_same_commit()
     forge = MemoryForge()
     keep_open(forge, FIRST, changed=True)
     withdraw(forge, FIRST.branch, FIRST.base)
-    assert (forge.pull_request(1).is_open, forge.pull_request(1).body) == (False, "One.")
+    assert (forge.pull_request(1).is_open, forge.texts[1]) == (False, "One.")
     assert "nothing is left to propose" in forge.pull_request(1).title
     assert not is_declined(forge, FIRST)
     assert keep_open(forge, FIRST, changed=True) == 2
