@@ -16,10 +16,9 @@ import click
 from reconciler.forge import FORGES
 from reconciler.model.buffers import Dialect
 from reconciler.model.quantity import whole_number
-from reconciler.report.escaping import Paint, plain, terminal
+from reconciler.report.escaping import Paint, plain, takes_colours, terminal
 from reconciler.settings.load import CHOICES, load_one, load_served, load_settings
 from reconciler.settings.settings import ClusterSettings, Settings
-from reconciler.telemetry.logs import coloured
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -221,7 +220,7 @@ COMPILING = "compiling the loops of placement, once on a machine"
 
 
 def paint_for_stdout() -> Paint:
-    return _paint if coloured(sys.stdout) else plain
+    return _paint if takes_colours(sys.stdout, os.environ) else plain
 
 
 def width_of_stdout() -> int | None:

@@ -80,7 +80,7 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     chunk = next(iter(found.values())).shape.requests
     share = context.shares.of(buffer, of_pods, chunk) if isinstance(of_pods, PodsOf) else None
     has_claims = any(target.shape.volume_claims for target in found.values())
-    storage = context.view.storage if has_claims else Storage()
+    storage = context.view.storage if has_claims else None
     asked = (buffer, found, pods, context.view.runtime_classes, storage, share)
     return context.cache.once(("draft", buffer.ref), _of_targets, *asked)
 
@@ -90,10 +90,10 @@ def _of_targets(
     targets: Mapping[Dialect, Target],
     pods: tuple[Pod, ...],
     runtime_classes: tuple[RuntimeClass, ...],
-    storage: Storage,
+    storage: Storage | None,
     share: Share | None,
 ) -> Draft:
-    """pods: those that may be the buffer's own."""
+    """pods: those that may be the buffer's own. storage: None where no template names claims."""
     sizes = {}
     of_pods = None if share is None else (share.count, share.facts)
     for dialect, target in targets.items():
@@ -104,9 +104,9 @@ def _of_targets(
     manager = None if either.workload is None else either.workload.replicas_manager
     facts = (f"the replicas of {either.words} are set by {manager}",) if manager and buffer.percentage else ()
     # Like both autoscalers, sizes follow the template as written; placement needs the RuntimeClass overhead too.
-    shapes = {
-        dialect: storage.keep_bound(admitted(target.shape, runtime_classes)) for dialect, target in targets.items()
-    }
+    shapes = {dialect: admitted(target.shape, runtime_classes) for dialect, target in targets.items()}
+    if storage is not None:
+        shapes = {dialect: storage.keep_bound(shape) for dialect, shape in shapes.items()}
     pod = targets[Dialect.CLUSTER_AUTOSCALER].pod
     notes = () if share is None else share.notes
     is_declared = buffer.position is not None and (either.workload is None or either.workload.position is not None)

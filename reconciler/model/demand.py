@@ -205,6 +205,11 @@ class Demand:
         ref = self.ref
         return (self.created or NOT_CREATED_YET, ref.namespace, ref.name, ref.kind, ref.group)
 
+    @property
+    def has_claims(self) -> bool:
+        """Whether its pods name claims, of volumes or of devices."""
+        return any(group.shape.volume_claims or group.shape.claims_devices for group in self.groups)
+
     def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:
         """The demand with other shapes for its groups; the same object where no shape changes."""
         groups = tuple(ChunkGroup(shape_of(group), group.count) for group in self.groups)

@@ -231,7 +231,8 @@ def place(problem: Problem, *, cache: Cache | None = None) -> Placement:
 
 def solve(problem: Problem, cache: Cache) -> Solution:
     """Places everything once, in the fast mode."""
-    problem, assumptions = with_volumes(problem)
+    attaching = any(demand.has_claims for demand in problem.demands)
+    problem, assumptions = with_volumes(problem) if attaching else (problem, ())
     shapes = {id(group.shape): group.shape for demand in problem.demands for group in demand.groups if group.count > 0}
     options = problem.options
     columns = ResourceColumns(shape.requests for shape in shapes.values())

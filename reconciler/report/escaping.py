@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from reconciler.model.redaction import MASK, redacted
 
@@ -28,6 +28,11 @@ LEAST = 24
 """The least number of columns. Narrower lines would hold one word each."""
 _FURTHER = 4
 _ANY_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def takes_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether what people read there may have colours."""
+    return stream.isatty() and "NO_COLOR" not in environment and environment.get("TERM") != "dumb"
 
 
 def plain(_style: str, text: str) -> str:

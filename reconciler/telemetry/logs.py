@@ -13,7 +13,7 @@ from typing import Any, Protocol, TextIO
 
 from reconciler.model.errors import Failure, Transient, Waiting, message_of
 from reconciler.model.redaction import redacted
-from reconciler.report.escaping import terminal, without_url_secrets
+from reconciler.report.escaping import takes_colours, terminal, without_url_secrets
 
 OWN_LOGGERS = ("reconciler", "headroom")
 
@@ -44,11 +44,6 @@ def _shown(value: Any, key: str) -> Any:
     return value
 
 
-def coloured(stream: TextIO) -> bool:
-    """Whether what people read there may have colours."""
-    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-
-
 def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO | None = None) -> None:
     """form: `console` or `json`; level: debug, info, warning or error, for headroom's own messages.
 
@@ -71,7 +66,9 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
     else:
         last = [_printable]
         renderer = structlog.dev.ConsoleRenderer(
-            colors=coloured(output), timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
+            colors=takes_colours(output, os.environ),
+            timestamp_key="time",
+            exception_formatter=structlog.dev.plain_traceback,
         )
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -77,7 +77,8 @@ class Rehearsal:
         self.placement = placement
         self.steps = 0
         self._searched: dict[tuple[int, int], list[_Tried]] = {}
-        problem, _ = with_volumes(problem)
+        if any(demand.has_claims for demand in problem.demands):
+            problem, _ = with_volumes(problem)
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce.get(item.node.name, 0)) for item in standing]
         demands = {item.ref: item for item in problem.demands if item.is_rehearsed}
