@@ -6,8 +6,9 @@ failure. The pass ends with that failure as its result, and what is in force sta
 Stages run one after the other until one fails, and again without an object that headroom itself fails on.
 
 A stage may raise what no stage should raise, for one object among thousands. Nothing of a pass would be done then. So the stages run again
-without all objects, which are then put back in ever smaller parts as long as the stages succeed. What has changed since a pass succeeded is
-suspected first. All of this is about the view and the tree that the pass has read.
+without an object that the failed function had in hand. A function over arrays has none in hand, and a sort has two. Then all objects are
+left out, and put back in ever smaller parts as long as the stages succeed. What has changed since a pass succeeded is suspected first. All of
+this is about the view and the tree that the pass has read.
 
 What is set aside counts as broken or unread: nothing is deleted or released because of it.
 """
@@ -15,10 +16,10 @@ What is set aside counts as broken or unread: nothing is deleted or released bec
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
-from traceback import format_exception
+from traceback import format_exception, walk_tb
 from typing import Any
 
 from reconciler.manifests.repository.declared import every_object
@@ -27,9 +28,9 @@ from reconciler.model.changes import Outcome, Plan, WriteResult
 from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.errors import Failure, message_of
 from reconciler.model.findings import Finding
-from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.refs import ObjectRef, SourcePosition, by_key
 from reconciler.model.schedules import Edge, Schedule
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, identity_of
 from reconciler.outlook import Outlook
 from reconciler.placement.cache import Cache
 from reconciler.plan.facts import Facts
@@ -165,6 +166,9 @@ TRIED_AGAIN_AFTER = timedelta(minutes=10)
 """An object that was set aside is judged again after this time, since the fault may have been in what surrounds it."""
 MOST_TRIALS = 200
 """Trials in one pass. After that, all objects that are still suspected are set aside together."""
+_MOST_IN_TURN = 20
+"""Trials in which objects are suspected one by one. After that, a fault is taken for one that many objects have."""
+_MOST_IN_HAND = 6
 _FILE = "File"
 
 
@@ -276,6 +280,13 @@ class SetAside:
 
         before = _values(*self._good)
         changed = {item for item in suspects if item in self._kept.findings or before.get(item) != values[item]}
+        in_hand = sorted(_in_hand(fault, suspects), key=lambda group: group[0] not in changed)
+        named = {item.ref for group in in_hand for item in group}
+        for group in in_hand if self._trials < _MOST_IN_TURN else ():
+            again = trial(group)
+            # Another object of the kind may have the same fault: it is next. What both had in hand is not proved to be to blame.
+            if again is None or not any(item.ref in named for other in _in_hand(again, suspects) for item in other):
+                return findings(group)
         kinds = {item.ref.kind for item in set_aside}
         of_these_kinds = [item for item in suspects if item.ref.kind in kinds]
         for among in (of_these_kinds, [item for item in suspects if item in changed], suspects):
@@ -313,6 +324,23 @@ def _values(view: ClusterView, declared: Declared) -> dict[Input, object]:
     """Every object of the documents and of the cluster, as a pass has it."""
     own = {Input(InputOrigin.REPOSITORY, ref): value for ref, value in every_object(declared)}
     return own | {Input(InputOrigin.CLUSTER, ref): value for ref, value in view.every_object()}
+
+
+def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Input, ...]]:
+    """Inputs that the functions which failed were about, the innermost function's first. Of an object in both, the document is first
+    left out alone: what the cluster has of the object may be good."""
+    known = by_key((item.ref, item) for item in suspects)
+    frames = [frame for frame, _ in walk_tb(fault.__traceback__)]
+    values = (value for frame in reversed(frames) for value in frame.f_locals.values())
+    held = [identity_of(value) for value in values if isinstance(value, ObjectRef) or is_dataclass(value)]
+    # What is at fault may be a name that is no text.
+    named = [ref for ref in held if ref is not None and all(isinstance(part, str) for part in ref)]
+    found = [ref for ref in dict.fromkeys(named) if ref in known]
+    for ref in found[:_MOST_IN_HAND]:
+        inputs = tuple(known[ref])
+        if len(inputs) > 1:
+            yield inputs[:1]
+        yield inputs
 
 
 def _finding(item: Input, words: str, value: object) -> Finding:

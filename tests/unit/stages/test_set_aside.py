@@ -99,13 +99,20 @@ def refs_in(value: Any) -> set[ObjectRef]:
     return found
 
 
-def plant(patch: pytest.MonkeyPatch, function: str, matches: Callable[[ObjectRef], bool]) -> None:
-    """The function raises whenever it is given a matching object."""
+def plant(patch: pytest.MonkeyPatch, function: str, matches: Callable[[ObjectRef], bool], *, at_hand: bool) -> None:
+    """The function raises whenever it is given a matching object. at_hand: while it looks at that object, and not as a whole."""
     module, _, name = function.rpartition(".")
     real = getattr(__import__(module, fromlist=[name]), name)
 
+    def judge(one: ObjectRef) -> None:
+        raise ValueError(f"a planted fault, of {one}")
+
     def broken(*args: Any, **options: Any) -> Any:
-        if any([matches(ref) for ref in sorted(refs_in((args, options)))]):  # noqa: C419 - each is asked, since some remember
+        suspects = [ref for ref in sorted(refs_in((args, options))) if matches(ref)]
+        if suspects and at_hand:
+            judge(suspects[0])
+        if suspects:
+            del suspects
             raise ValueError("a planted fault")
         return real(*args, **options)
 
@@ -145,23 +152,28 @@ def given() -> Mapping[str, set[ObjectRef]]:
     with pytest.MonkeyPatch.context() as patch:
         for stage, function in STAGES.items():
             found[stage] = set()
-            plant(patch, function, lambda ref, known=found[stage]: known.add(ref))  # type: ignore[misc]
+            plant(patch, function, lambda ref, known=found[stage]: known.add(ref), at_hand=True)  # type: ignore[misc]
         World().passes()
     return found
 
 
+@pytest.mark.parametrize("where", ["at hand", "among all"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_object_that_a_stage_fails_on_stops_no_other(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_object_that_a_stage_fails_on_stops_no_other(
+    kind: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In every second stage that is given one of this kind: the next kind meets the stages between."""
 
     def is_bad(ref: ObjectRef) -> bool:
         return ref.kind == kind and (BAD in ref.name or (kind == "InstanceType" and ref.name == "m-8x"))
 
-    stages = [stage for stage in STAGES if any(map(is_bad, given()[stage]))]
+    at_hand = where == "at hand"
+    some = STAGES if at_hand else ("in_force", "placement", "statuses")
+    stages = [stage for stage in some if any(map(is_bad, given()[stage]))]
     for stage in stages[KINDS.index(kind) % 2 :: 2] or stages:
         world = World()
         with monkeypatch.context() as patch:
-            plant(patch, STAGES[stage], is_bad)
+            plant(patch, STAGES[stage], is_bad, at_hand=at_hand)
             result = world.passes()
             assert_the_good_one_is_served(result)
             found = set_aside(result)
@@ -183,7 +195,7 @@ def test_nothing_is_deleted_or_released_because_of_it_and_it_is_tried_again(monk
     nodes = world.sandbox.node_names()
 
     with monkeypatch.context() as patch:
-        plant(patch, STAGES["demand"], lambda ref: ref.kind == "CapacityBuffer" and ref.name == BAD)
+        plant(patch, STAGES["demand"], lambda ref: ref.kind == "CapacityBuffer" and ref.name == BAD, at_hand=True)
         world.sandbox.wait(700)
         result = world.passes(20)
         assert len(set_aside(result)) == 2, "its document and the object in the cluster, which is the same"
@@ -200,7 +212,7 @@ def test_nothing_is_deleted_or_released_because_of_it_and_it_is_tried_again(monk
 def test_a_new_version_in_git_is_judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     with monkeypatch.context() as patch:
-        plant(patch, STAGES["demand"], lambda ref: ref.name == BAD and ref.kind == "CapacityBuffer")
+        plant(patch, STAGES["demand"], lambda ref: ref.name == BAD and ref.kind == "CapacityBuffer", at_hand=True)
         assert set_aside(world.passes(1))
     world.source.commit(dict(FILES))
 
@@ -229,9 +241,10 @@ def test_what_the_cluster_has_of_a_document_stays_in_force(monkeypatch: pytest.M
 
 
 def test_very_many_objects_with_one_fault_take_none_of_another_kind_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than are suspected one by one in a pass."""
     world = World()
     world.sandbox.cluster.apply(workload("many", replicas=60, nodeName=f"node-{BAD}"))
-    plant(monkeypatch, STAGES["demand"], lambda ref: ref.name.startswith("many-"))
+    plant(monkeypatch, STAGES["demand"], lambda ref: ref.name.startswith("many-"), at_hand=True)
 
     result = world.passes()
 
@@ -243,7 +256,9 @@ def test_very_many_objects_with_one_fault_take_none_of_another_kind_along(monkey
 
 def test_a_file_that_reading_fails_on_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
-    plant(monkeypatch, "reconciler.manifests.repository.declared.references", lambda ref: ref.name == BAD)
+    plant(
+        monkeypatch, "reconciler.manifests.repository.declared.references", lambda ref: ref.name == BAD, at_hand=False
+    )
 
     result = world.passes()
 
@@ -267,7 +282,7 @@ def test_events_that_headroom_fails_on_leave_what_was_written(monkeypatch: pytes
 
 def test_people_see_it_in_the_status_and_the_trace_only_in_the_debug_log(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
-    plant(monkeypatch, STAGES["demand"], lambda ref: ref.kind == "Deployment" and ref.name == BAD)
+    plant(monkeypatch, STAGES["demand"], lambda ref: ref.kind == "Deployment" and ref.name == BAD, at_hand=True)
     told: list[tuple[str, str, dict[str, Any]]] = []
 
     class Told:
