@@ -162,7 +162,7 @@ def _report(
             write_file("--page", values["page"], complete_page(comparison, cluster))
         for sentence in comparison.change.failed_gates:
             click.echo(f"headroom: {sentence}", err=True)
-        failure = None if report is None else tell(report, report.post(comparison, cluster))
+        failure = None if report is None else tell(report, report.post(comparison, cluster, folder))
     return comparison, failure
 
 

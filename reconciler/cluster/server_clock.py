@@ -30,8 +30,8 @@ class ServerClock:
     _lock: Lock = field(default_factory=Lock)
     _heard: tuple[datetime, float] | None = None
     _skew: timedelta = timedelta(0)
-    _dated: ClusterView | None = None
-    _dated_from: ClusterView | None = None
+    _dated: tuple[ClusterView, ClusterView] | None = None
+    """A view, and the same with the skew."""
 
     def hear(self, date: str | None) -> None:
         """Takes the `Date` header of an answer that has just come. None, and an invalid date, are ignored."""
@@ -57,6 +57,7 @@ class ServerClock:
         skew = self.skew
         if not skew:
             return view
-        if self._dated is None or self._dated_from is not view or self._dated.clock_skew != skew:
-            self._dated_from, self._dated = view, replace(view, clock_skew=skew)
-        return self._dated
+        known = self._dated
+        if known is None or known[0] is not view or known[1].clock_skew != skew:
+            known = self._dated = (view, replace(view, clock_skew=skew))
+        return known[1]

@@ -189,7 +189,11 @@ class ForgeConnection:
         if answer.status in {401, 403}:
             reason = FORBIDDEN if answer.status == 403 else "AuthenticationFailed"  # noqa: PLR2004 - a known token
             right = self._plain(_missing_right(answer)) if reason == FORBIDDEN else ""
-            return Stalled(told, reason=reason, hint=f"give the token {right}" if right else _NOT_NAMED)
+            return Stalled(
+                told,
+                reason=reason,
+                hint=f"the token needs {right}; if it has that, the message says why" if right else _NOT_NAMED,
+            )
         if answer.status in {404, 410}:
             return GoneError(
                 f"{self._forge} has no {urlsplit(url).path}, or the token may not see it",

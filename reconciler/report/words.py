@@ -60,8 +60,8 @@ def dollars(amount: float, digits: int = 2) -> str:
 
 
 def an_hour(price: float) -> str:
-    """A sum of prices an hour: `$1.05`, and below ten cents `$0.0042`, since $0.00 an hour is $3.02 over 30 days."""
-    return dollars(price, 4 if 0 < price < _TEN_CENTS else 2)
+    """A sum of prices an hour: `$1.05`, and below ten cents `$0.0042`, since $0.00 an hour is $3.02 over 30 days. Nothing small is `$0.0000`."""
+    return dollars(max(price, 0.0001), 4) if 0 < price < _TEN_CENTS else dollars(price)
 
 
 def signed_dollars(amount: float) -> str:

@@ -41,7 +41,7 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
         "check the token or key, its expiry and its right to read this repository",
     ),
     (
-        r"[Cc]ertificate",
+        r"SSL certificate|server certificate|certificate (verif|signer)",
         OPERATION_FAILED,
         "name a file with the certificate of the server's authority in GIT_SSL_CAINFO",
     ),
@@ -63,7 +63,7 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
     ),
     (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http or file"),
     (
-        r"^remote: (error: )?(GH\d+|GitLab|Gitea|Forgejo): |\[(remote )?rejected\]",
+        r"^remote: (error: )?(GH\d+|GitLab|Gitea|Forgejo): |\[(remote )?rejected\](?!.*\(stale info\))",
         OPERATION_FAILED,
         "let the token push to this branch, by force too: a protection of branches may forbid it; the daemon tries again by itself",
     ),

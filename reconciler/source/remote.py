@@ -25,8 +25,8 @@ PROVEN = "refs/headroom/proven"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MOST_PACKS = 40
 _FILTER = "--filter=blob:none"
-_NO_HISTORY = ("no commits selected for shallow", "error processing shallow info", "does not support")
-"""In what git says where no commits since a time come."""
+_DEEPEST = 1000
+"""Commits fetched to look for the last good one, from a server that cannot limit history by time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +193,16 @@ class Remote:
             shutil.rmtree(history, ignore_errors=True)
 
     def _fetch_history(self, folder: Path, since: int) -> bool:
-        """Fetches the head's commits since a time; False if all of its history is older, or the server cannot limit history by time."""
+        """Fetches the head's commits since a time; False if all of its history is older."""
         try:
             self._fetch(folder, "--filter=tree:0", f"--shallow-since=@{since - 1} +0000", "origin", self._ref)
         except Stalled as failure:
             told = _told(failure)
-            if not any(words in told for words in _NO_HISTORY):
+            if "no commits selected for shallow" in told or "error processing shallow info" in told:
+                return False
+            if "does not support" not in told:
                 raise
-            return False
+            self._fetch(folder, "--filter=tree:0", f"--depth={_DEEPEST}", "origin", self._ref)
         return True
 
     def push(self, branch: str, commit: str | None, *, earlier: str) -> None:

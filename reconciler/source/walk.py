@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Sequence
 from time import monotonic
 
-from reconciler.manifests.documents.structure import is_near, nearest
+from reconciler.manifests.documents.structure import nearest
 from reconciler.model.errors import Stalled
 from reconciler.source.selection import (
     IGNORE_FILE,
@@ -48,10 +48,18 @@ _Rules = tuple[str, tuple[Rule, ...]]
 """The folder that the rules are for, and the rules."""
 
 
-def _is_slip(suffix: str, known: str) -> bool:
-    """Whether letters of a suffix are doubled, swapped or dropped: what such a file declares would be deleted. Other tools have .xml, .ml
-    and .jsonl."""
-    return suffix[:1] == known[0] and set(suffix) <= set(known) and is_near(suffix, known)
+def _misspelt(suffix: str) -> set[str]:
+    """The suffix with a letter doubled, two swapped, or one but the first dropped; and the suffix itself, for capitals."""
+    letters = suffix.removeprefix(".")
+    pairs = [(letters[:index], letters[index], letters[index + 1 :]) for index in range(len(letters))]
+    doubled = {before + letter * 2 + after for before, letter, after in pairs}
+    swapped = {before + after[0] + letter + after[1:] for before, letter, after in pairs if after}
+    dropped = {before + after for before, _, after in pairs if before and len(letters) > 3}  # noqa: PLR2004 - two letters say little
+    return {letters} | doubled | swapped | dropped
+
+
+_MISSPELT = {word: suffix for suffix in (".json", ".yaml", ".yml") for word in _misspelt(suffix)}
+"""A file with such a name would not be read, and what it declared would be deleted."""
 
 
 class _Walk:
@@ -141,10 +149,9 @@ class _Walk:
     def _file(self, path: str) -> None:
         if not path.endswith(self._suffixes):
             _, dot, suffix = path.rpartition(".")
-            known = (each.removeprefix(".") for each in self._suffixes if dot)
-            meant = next((each for each in known if _is_slip(suffix.lower(), each)), None)
-            if meant is not None:
-                self._skip(path, f"its name ends in .{suffix}, which is nearly .{meant}; rename it")
+            meant = _MISSPELT.get(suffix.lower()) if dot else None
+            if meant is not None and meant in self._suffixes:
+                self._skip(path, f"its name ends in .{suffix}, which is nearly {meant}; rename it")
             return
         try:
             path.encode()

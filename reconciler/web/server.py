@@ -71,6 +71,11 @@ class Listener(ThreadingHTTPServer):
             target=self.serve_forever, kwargs={"poll_interval": 0.1}, name=self.name, daemon=True
         )
 
+    def server_bind(self) -> None:
+        if self.address_family == socket.AF_INET6 and not self.server_address[0]:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # a machine may have another default
+        super().server_bind()
+
     @property
     def address(self) -> str:
         """Where it listens, with the port it got."""

@@ -35,7 +35,7 @@ _MARKDOWN = "report.md.j2"
 
 def rendered_page(name: str, page: ReportPage | Mapping[str, object]) -> str:
     """One of the packaged pages: `report.html.j2`, `schedule.html.j2`, … A Markdown report keeps below `MOST_BYTES`. Its lists are
-    shortened until it does, and say by how much. The summary stays whole, and so does every other page."""
+    shortened until it does, and say by how much; if that is not enough, the part before its details is all. Every other page stays whole."""
     templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
     if not isinstance(page, ReportPage):
         return templates.render(name, page)
@@ -46,6 +46,9 @@ def rendered_page(name: str, page: ReportPage | Mapping[str, object]) -> str:
         text = templates.render(name, trimmed(page, most).values)
         if len(text.encode()) < MOST_BYTES:
             break
+    else:
+        summary = text.partition("<details")[0].encode()[:MOST_BYTES].decode(errors="ignore")
+        text = f"{summary.rstrip()}\n\n_The rest is too long for a comment._\n"
     return text
 
 
@@ -76,8 +79,8 @@ class PullRequestReport:
     made: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When this run began, by this machine's clock. The instant that is planned for may be any."""
 
-    def post(self, comparison: Comparison, cluster: ReportedCluster) -> Published:
-        """Posts the report. Raises `Invalid` for a head without a commit; the forge's failures are in the result."""
+    def post(self, comparison: Comparison, cluster: ReportedCluster, folder: str) -> Published:
+        """Posts the report. folder: what was read of HEAD. Raises `Invalid` for a head without a commit; the forge's failures are in the result."""
         if self.refusal is not None:
             return Published(failure=self.refusal)
         change = comparison.change
@@ -88,7 +91,7 @@ class PullRequestReport:
             Report(self.settings.path.strip("/"), self.made, commit, rendered_page("report.md.j2", page)),
             CommitStatus(self._context, _state(change), words, self.url),
             page.summary,
-            tuple(_annotations(change, place_in_repository(self.settings.repository))),
+            tuple(_annotations(change, place_in_repository(folder))),
         )
         silent = is_too_little(change, self.above) and (change.has_changes or not self.unchanged_too)
         return publish(self.forge, self.number, publication, self.mode, only_if_there=silent)

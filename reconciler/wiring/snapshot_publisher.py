@@ -72,10 +72,8 @@ class SnapshotPublisher:
 
 
 def _nowhere_to_push(repository: str) -> Invalid:
-    where = f": {repository} is a path" if repository else ""
-    hint = (
-        f"write {Path(repository).absolute().as_uri()}, or a remote's URL"
-        if repository
-        else "set repository to its URL"
-    )
+    where, hint = "", "set repository to its URL"
+    if repository:
+        where = f": {repository} is a path"
+        hint = f"write {Path(repository).absolute().as_uri()}, or a remote's URL"
     return Invalid(f"snapshot.publish needs a repository to push to{where}", hint=hint)

@@ -14,8 +14,10 @@ import pytest
 
 from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
+from reconciler.source.commands import CommandFailedError, stalled
 from reconciler.source.credentials import GitOptions
 from reconciler.source.git import GitSource
+from reconciler.source.remote import Remote
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.git_repository import GitRepository
@@ -264,3 +266,23 @@ def test_a_token_is_in_no_process_list(server: GitHttpServer, tmp_path: Path, cl
     server.release()
     thread.join()
     assert len(failures) == 1
+
+
+def test_a_server_without_history_by_time_is_asked_for_its_last_commits(
+    repository: GitRepository, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Azure DevOps answers so. Each commit on top counted as a force-push."""
+    fetch = Remote._fetch
+
+    def refusing(remote: Remote, folder: Path, *words: str, **more: Any) -> None:
+        if any("shallow-since" in word for word in words):
+            refused = CommandFailedError("fetch", 128, "fatal: Server does not support --shallow-since")
+            raise stalled(refused, "host", "fetch from") from refused
+        fetch(remote, folder, *words, **more)
+
+    monkeypatch.setattr(Remote, "_fetch", refusing)
+    source = GitSource(repository.url, clock=clock)
+    source.read()
+    repository.push({"pool.yaml": "on top"})
+    tree = source.read()
+    assert (tree.files["pool.yaml"], tree.rewound) == (b"on top", False)

@@ -37,10 +37,11 @@ def leaves(value: Any, at: Field = ()) -> Iterator[tuple[Field, Any]]:
         for name, inner in value.items():
             yield from leaves(inner, (*at, f"f:{name}"))
     elif key is not None and isinstance(value, list) and all(key in item for item in value):
-        if len({item[key] for item in value}) < len(value):
-            raise Invalid(f"failed to create typed patch object: {'.'.join(at)}: duplicate entries for {key}")
-        for item in value:
-            step = f"k:{json.dumps({key: item[key]}, separators=(',', ':'))}"
+        steps = [f"k:{json.dumps({key: item[key]}, separators=(',', ':'))}" for item in value]
+        if len(set(steps)) < len(steps):
+            path = ".".join(step.removeprefix("f:") for step in at)
+            raise Invalid(f"failed to create typed patch object: .{path}: duplicate entries for {key}")
+        for step, item in zip(steps, value, strict=True):
             yield from leaves(item, (*at, step))
     else:
         yield at, value

@@ -149,7 +149,7 @@ def _tiles(document: Row, buffers: Sequence[Row]) -> list[dict[str, str]]:
     counts = document["counts"]
     now, after = document["cost"]["perHour"], document["cost"]["perHourAfter"]
     moving = f"{an_hour(after)} once the plan is carried out" if an_hour(after) != an_hour(now) else ""
-    more = unpriced_words(document) or moving or f"{an_hour(kept)} for buffers alone"
+    more = ", ".join(filter(None, (unpriced_words(document), moving))) or f"{an_hour(kept)} for buffers alone"
     return [
         chunks_tile(ready, wanted, len(buffers)),
         tile("Nodes", f"{nodes:,}", ", ".join([f"{held:,} held", *([f"{coming:,} coming"] if coming else [])])),

@@ -126,3 +126,10 @@ def test_remarks_beside_lines_name_a_file_by_its_path_in_the_whole_repository(
     done = headroom_at(repository.work / "infra", *words, **on(forge))
     assert "file=infra/web.yaml," in done.stdout, done.stderr
     assert {row["path"] for run in state.runs for row in run} == {"infra/web.yaml"}
+    state.runs.clear()
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "pools.yaml").write_text((SCAFFOLD / "nodepools.yaml").read_text())
+    (tmp_path / "event.json").write_text(json.dumps({"pull_request": state.pulls[0]}))
+    job = {**on(forge), "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
+    done = headroom_at(repository.work, "diff", str(tmp_path / "before"), "infra", *FOLDERS[2:], *POST, **job)
+    assert {row["path"] for run in state.runs for row in run} == {"infra/web.yaml"}, done.stderr

@@ -66,6 +66,14 @@ def test_a_report_stays_below_the_limit_with_its_summary_whole(count: int) -> No
     assert ("… and " in text) == (count > 1)
 
 
+def test_a_report_of_more_notes_than_fit_into_a_comment_is_cut() -> None:
+    notes = tuple(f"{index} {WIDE}" for index in range(3000))
+    change = difference(Plan(None, NOW), replace(Plan(None, NOW), notes=notes))
+    text = rendered_page("report.md.j2", difference_page(change, cluster="production"))
+    assert len(text.encode()) < MOST_BYTES + 100
+    assert markdown_text(headline(change)) in text
+
+
 def test_equal_rows_are_one_row_that_counts_them() -> None:
     names = [f"buffer-{index}" for index in range(70)]
     outcomes = tuple(DemandOutcome(demand(name, count=2), 0, 2, 0) for name in names)

@@ -35,7 +35,15 @@ def test_a_difference_is_that_of_the_amounts_shown(before: float, after: float, 
 
 
 @pytest.mark.parametrize(
-    ("price", "words"), [(0.0, "$0.00"), (0.0042, "$0.0042"), (0.0999, "$0.0999"), (0.1, "$0.10"), (12.345, "$12.35")]
+    ("price", "words"),
+    [
+        (0.0, "$0.00"),
+        (0.00001, "$0.0001"),
+        (0.0042, "$0.0042"),
+        (0.0999, "$0.0999"),
+        (0.1, "$0.10"),
+        (12.345, "$12.35"),
+    ],
 )
 def test_a_small_price_an_hour_is_not_told_as_nothing(price: float, words: str) -> None:
     assert an_hour(price) == words

@@ -135,6 +135,8 @@ def test_configuration_that_the_environment_brings_is_kept(monkeypatch: pytest.M
          "cannot read host: Could not resolve host: host"),
         ("fatal: unable to access 'https://host/a.git/': server certificate verification failed. CAfile: none", "GitOperationFailed",
          "cannot read host: server certificate verification failed. CAfile: none"),
+        ("fatal: repository 'https://host/certificates.git/' not found", "GitOperationFailed",
+         "cannot read host: repository 'https://host/certificates.git/' not found"),
         ("", "GitOperationFailed", "cannot read host: git ls-remote ended with status 128"),
     ],
 )  # fmt: skip
@@ -142,7 +144,7 @@ def test_what_a_failure_means(stderr: str, reason: str, message: str) -> None:
     failure = stalled(CommandFailedError("ls-remote", 128, stderr), "host", "read")
     assert (failure.reason, failure.message) == (reason, message)
     assert failure.hint
-    assert ("GIT_SSL_CAINFO" in failure.hint) == ("certificate" in stderr)
+    assert ("GIT_SSL_CAINFO" in failure.hint) == ("server certificate" in stderr)
 
 
 TOKEN = "ghp_0123456789abcdefghij"

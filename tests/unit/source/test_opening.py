@@ -91,6 +91,7 @@ SKIPPED = {
             ("web.yal", ".yaml"),
             ("a.jsno", ".json"),
             ("b.ylm", ".yml"),
+            ("c.myl", ".yml"),
         )
     },
     "large.yaml": "it has 101 bytes; 100 is the most a manifest may have",
