@@ -139,7 +139,7 @@ def buffer_demands(
         live = view.objects.get(ref)
         stays = is_suspended(item.buffer, live)
         if stays and item.unresolved is None:
-            answers = dict.fromkeys(Dialect, Allowance(kept_size(live)))
+            answers = dict.fromkeys(Dialect, Allowance(kept_size(live, view)))
         pods, count = balloon_ref(ref), answers[dialect].count
         kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), count))
         asked = (item, answers, kept, dialect, declared.priority_classes)

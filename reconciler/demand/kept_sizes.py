@@ -44,6 +44,7 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.nodes import NodePool
+from reconciler.model.placement import read_holdings
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import PODS, Resources, format_duration, readable_amount
 from reconciler.model.refs import ObjectRef, counted
@@ -287,10 +288,16 @@ def suspended_buffers(buffers: Iterable[Buffer], view: ClusterView) -> frozenset
     return frozenset(item.ref for item in buffers if is_suspended(item, view.objects.get(item.ref)))
 
 
-def kept_size(live: LiveObject | None) -> int:
-    """What it had before, whatever Git, its workload or a quota say since. Nothing without an object."""
-    replicas = None if live is None else (live.body.get("status") or {}).get("replicas")
-    return replicas if isinstance(replicas, int) else 0
+def kept_size(live: LiveObject | None, view: ClusterView) -> int:
+    """What it had before, whatever Git, its workload or a quota say since. Nothing without an object. While its workload or PodTemplate is
+    gone its status says no size; then what nodes hold for it counts."""
+    if live is None:
+        return 0
+    replicas = (live.body.get("status") or {}).get("replicas")
+    if isinstance(replicas, int):
+        return replicas
+    said = (read_holdings(machine.held_for) for machine in view.machines if machine.held_for)
+    return sum(count for holdings in said for (name, _), count in holdings.items() if name == str(live.ref))
 
 
 def suspended(demand: Demand, view: ClusterView) -> Demand:

@@ -178,6 +178,12 @@ class Demand:
         )
 
     @property
+    def is_shapeless(self) -> bool:
+        """Whether its chunks stay where they are though nobody knows their shape: it is booked, suspended or not to be refilled, and its
+        PodTemplate or workload is gone."""
+        return self.desired is None and self.ended is None and (self.booked or self.suspended or self.one_shot)
+
+    @property
     def rank(self) -> Rank:
         """Its rank, compared with other demands': the least is served first, whatever is placed already."""
         if self.is_pending_pod:

@@ -105,9 +105,12 @@ def all_bins(
     watched: Collection[ObjectRef] = (),
     served_elsewhere: Collection[ObjectRef] = (),
     scarce: Mapping[str, int] = MappingProxyType({}),
+    shapeless: Collection[ObjectRef] = (),
 ) -> tuple[Bin, ...]:
     """All bins by name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps. served_elsewhere:
-    demands for which an autoscaler looks for room too. scarce: by name of a bin, how many taints of scarce room it is to get."""
+    demands for which an autoscaler looks for room too. scarce: by name of a bin, how many taints of scarce room it is to get.
+    shapeless: demands whose chunks stay where they are, although they could not be placed."""
+    staying = {str(ref): ref for ref in shapeless}
     held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
     bins: list[Bin] = []
     for machine in view.machines:
@@ -116,10 +119,18 @@ def all_bins(
         on_claim = () if claim is None else held.get((False, claim.name), ())
         in_use = node is not None and node.name in view.nodes_in_use
         made = Bin(node, claim, in_use=in_use, scarce=scarce.get(machine.name, 0))
-        if on_node or on_claim:  # of few nodes in a large cluster
-            made = _holding(made, (*on_node, *on_claim), watched, served_elsewhere)
+        holdings = (*on_node, *on_claim, *(_said(made, staying) if staying else ()))
+        if holdings:  # of few nodes in a large cluster
+            made = _holding(made, holdings, watched, served_elsewhere)
         bins.append(made)
     return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
+
+
+def _said(item: Bin, demands: Mapping[str, ObjectRef]) -> Iterable[Holding]:
+    """The chunks of these demands, by what node or NodeClaim says that it holds."""
+    for (name, group), count in read_holdings(item.held_for).items():
+        if name in demands:
+            yield Holding(demands[name], group, count)
 
 
 def _holding(

@@ -78,7 +78,8 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     rules, unrendered = rules or PlanRules(), unrendered or {}
     view, placement, blocked, now = facts.view, facts.placement, facts.blocked, facts.cluster_now
     watched = frozenset(demand.ref for demand in facts.demands if not demand.holds_nodes)
-    bins = all_bins(view, placement.occupied, watched, served_elsewhere(facts.demands), facts.scarce)
+    shapeless = [demand.ref for demand in facts.demands if demand.is_shapeless]
+    bins = all_bins(view, placement.occupied, watched, served_elsewhere(facts.demands), facts.scarce, shapeless)
     prices = Prices(facts.instance_types)
     waiting = Capped(placement.planned)
     if view.node_claims or facts.launches.misfits:
@@ -204,13 +205,6 @@ def _held(
     facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped, prices: Prices
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
-    # Without its PodTemplate what is booked, suspended or not to be refilled cannot be placed, and stays where it is all the same.
-    shapeless = {
-        str(item.ref)
-        for item in facts.demands
-        if item.desired is None and item.ended is None and (item.booked or item.suspended or item.one_shot)
-    }
-    staying = {item.name for item in bins if not shapeless.isdisjoint(item.holders)} if shapeless else set()
     coming = [item for item in bins if item.is_on_its_way]
     later = [cut.node for cut in capped.cuts if cut.cause == Cause.PODS_FIRST]
     planned = (*(item.planned for item in created), *later)
@@ -231,7 +225,7 @@ def _held(
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
         leaving=frozenset(item.name for item in bins if item.name in facts.leaving and is_awaiting(item)),
-        rooms=waiting | staying,
+        rooms=waiting,
         price_of=prices.of,
         blocked=bool(facts.blocked),
     )

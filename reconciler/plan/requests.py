@@ -72,7 +72,7 @@ def request_plan(
     records = _kept(facts, rules)
     unread = "; ".join(view.gaps) if view.unread & {"Node", "NodeClaim"} else ""
     tried = _attempts_tried(asked, view, facts.launches)
-    located = _located(bins, {demand.ref: len(demand.groups) for demand, _ in asked})
+    located = _located(bins, {demand.ref: len(demand.groups) for demand, _ in asked if demand.groups})
     for demand, state in asked:
         there = replace(tallies.of_request(demand, state), unread=unread, tried=demand.ref in tried)
         decision = decide(demand, state, there, now, rules)

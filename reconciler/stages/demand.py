@@ -164,6 +164,11 @@ class FindDemand:
             found = settled(found, state.view)
         leaving = leaving_balloons(found)
         prepared = replace(state.prepared, room=without_balloons(state.prepared.room, leaving))
+        shapeless = {str(demand.ref) for demand in found if demand.is_shapeless}
+        if shapeless:  # what room is left beside their chunks is not known
+            full = (item.name for item in state.view.machines if not shapeless.isdisjoint(item.holders))
+            options = replace(prepared.options, keeping=prepared.options.keeping.union(full))
+            prepared = replace(prepared, options=options)
         state = replace(
             state,
             prepared=prepared,

@@ -47,14 +47,15 @@ def test_a_share_grows_at_once_and_never_shrinks_sooner_than_it_may(steps: list[
     shrink_after = timedelta(seconds=wait)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     record = RememberedShare("rule", steps[0][1])
-    shares = [(now, steps[0][1])]
+    last, ended = steps[0][1], [(now, 0)]
     for seconds, chunks in steps:
         now += timedelta(seconds=seconds)
         before = record.size
-        shares.append((now, chunks))
+        ended.append((now, last))
+        last = chunks
         record = record.after(chunks, now, shrink_after)
         assert chunks <= record.size <= max(before, chunks)
-        assert record.size >= max(share for at, share in shares if now - at < shrink_after or share == chunks)
+        assert record.size >= max((share for end, share in ended if now - end < shrink_after), default=0)
         assert record.after(chunks, now, shrink_after) == record
         assert remembered(records_of(SHARES_KEY, {"shop/web": record}), SHARES_KEY, RememberedShare) == {
             "shop/web": record

@@ -1,9 +1,9 @@
 """What a node must list for its pool's minValues, and what that counts against the pool's limits.
 
 Under Karpenter's MinValuesPolicy Strict (the default), a node that lists fewer values is not launched. A node that lists several
-types may become the largest of them, so its pool is charged for that one. While chunks are placed, the charge is for a list
-of small types with enough values. So a node is possible wherever the limits leave room for that list, and no node is crowded out by
-another's alternatives. Longer lists are made at the end, where room is left (see `place.py`).
+types may become the largest of them, so its pool is charged for that one. While chunks are placed, the charge is for the smallest
+list with enough values. So a node is possible wherever the limits leave room for that list, and no node is crowded out by another's
+alternatives. Longer lists are made at the end, where room is left (see `place.py`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,32 @@ class LeastList(NamedTuple):
 
 
 def least_list(offers: PoolOffers, rows: Mask, primary: int) -> LeastList | None:
-    """A list with enough values that counts little against the limits: in the best place that has one, of the types that take the smallest
-    shares of them. None where there is none.
+    """Of all lists with enough values, the one that counts least against the limits; None where there is none.
 
     rows: offerings that may be listed. primary: the cheapest type, which is in the list wherever it can be."""
     if not offers.meets_minimums(rows):
         return None
+    shares = [_share(offers, capacity) for capacity in offers.capacities]
     own = int(offers.offerings.types_of[primary])
+    every = sorted(np.flatnonzero(offers.offerings.types_in(rows)).tolist(), key=shares.__getitem__)
+    # No list has a smaller share, wherever its types are sold.
+    enough = max(shares[each] for each in (own, *(_shortest(offers, rows, every) or ())))
+    best: tuple[float, LeastList] | None = None
     for listed, place in listable(offers, rows, primary):
         there, instance_types = sold_in(offers, listed, place)
-        shares = {each: _share(offers, offers.capacities[each]) for each in instance_types}
-        found = _first_enough(offers, there, sorted(instance_types, key=lambda each: (each != own, shares[each])))
-        if found:
-            return LeastList(found, Resources.largest(offers.capacities[each] for each in found))
-    return None
+        found = _shortest(
+            offers,
+            there,
+            sorted(instance_types, key=lambda instance_type: (instance_type != own, shares[instance_type])),
+        )
+        if found is None:
+            continue
+        share = max(shares[instance_type] for instance_type in found)
+        if best is None or share < best[0]:
+            best = (share, LeastList(found, Resources.largest(offers.capacities[each] for each in found)))
+        if share <= enough:
+            break
+    return None if best is None else best[1]
 
 
 def can_be_met(offers: PoolOffers, rows: Mask) -> bool:
@@ -88,11 +100,11 @@ def _share(offers: PoolOffers, capacity: Resources) -> float:
     return max((capacity.get(name) / max(limit, 1) for name, limit in limits), default=0.0)
 
 
-def _first_enough(offers: PoolOffers, rows: Mask, instance_types: Sequence[int]) -> tuple[int, ...]:
-    """The first of these types that together have enough values; () where all of them have too few."""
+def _shortest(offers: PoolOffers, rows: Mask, instance_types: Sequence[int]) -> tuple[int, ...] | None:
+    """The first of these types that together have enough values, without those that prove unnecessary."""
     catalog = offers.offerings
     if not instance_types or not offers.meets_minimums(rows & catalog.rows_of(instance_types)):
-        return ()
+        return None
     fewest, most = 1, len(instance_types)
     while fewest < most:
         half = (fewest + most) // 2
@@ -100,4 +112,9 @@ def _first_enough(offers: PoolOffers, rows: Mask, instance_types: Sequence[int])
             most = half
         else:
             fewest = half + 1
-    return tuple(instance_types[:most])
+    found = list(instance_types[:most])
+    for instance_type in reversed(found[1:]):
+        others = [item for item in found if item != instance_type]
+        if offers.meets_minimums(rows & catalog.rows_of(others)):
+            found = others
+    return tuple(found)

@@ -17,7 +17,7 @@ import numpy as np
 from reconciler.placement.arrays import Fractions
 from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.domain_counters import TopologyRule
-from reconciler.placement.engine.domains import Combination, combinations_of
+from reconciler.placement.engine.domains import NOWHERE, Combination, combinations_of, cost_of
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.open import (
     SizeOptions,
@@ -54,11 +54,13 @@ class Destination:
             state.add_planned(self.batch, self.template, self.bin - state.base, 1)
 
 
-def destinations_of(state: State, batch: Batch, *, opening: bool) -> list[Destination]:
+def destinations_of(
+    state: State, batch: Batch, *, closed: Mapping[Combination, int], opening: bool
+) -> list[Destination]:
     """The destinations of one chunk in the present state: existing bins first, in their order of preference.
 
-    opening: whether new nodes are among them."""
-    constraints, wheres = state.constraints(batch), [item.where for item in _domains(state, batch)]
+    closed: see `Shares.allowed`. opening: whether new nodes are among them."""
+    constraints, wheres = state.constraints(batch), [item.where for item in _domains(state, batch, closed)]
     if not wheres:
         return []
     single = bool(state.topology.bootstrapping(constraints.host_affinity))
@@ -72,7 +74,18 @@ def destinations_of(state: State, batch: Batch, *, opening: bool) -> list[Destin
     return found
 
 
-def _domains(state: State, batch: Batch) -> list[Combination]:
+def closed_to(state: State, batch: Batch) -> dict[Combination, int]:
+    """Combinations of topology domains that some NodePool offers, but where no new node takes a chunk of this batch now.
+
+    Taints, sizes or limits are in the way. The values are 0, the number of chunks that each takes."""
+    constraints = state.constraints(batch)
+    if not constraints.spread or not constraints.keys:
+        return {}
+    makeable = [item for item in combinations_of(state, batch) if item.makeable]
+    return {item: 0 for item in makeable if cost_of(state, batch, item.where, 1) == NOWHERE}
+
+
+def _domains(state: State, batch: Batch, closed: Mapping[Combination, int]) -> list[Combination]:
     """Where rules on labels other than the hostname allow a chunk."""
     constraints, combinations = state.constraints(batch), combinations_of(state, batch)
     judged: Sequence[TopologyRule] = constraints.on_labels
@@ -82,7 +95,7 @@ def _domains(state: State, batch: Batch) -> list[Combination]:
         judged = [rule for rule in judged if rule not in bootstrapping]
         combinations = [item for item in combinations if None not in {item.by_key[key] for key in together}]
     shares = Shares(state, judged, combinations, opening=batch.opens_nodes)
-    return shares.allowed(as_things_are=False) if judged else combinations
+    return shares.allowed(closed) if judged else combinations
 
 
 def _existing(state: State, task: Task) -> Iterator[Destination]:
@@ -179,6 +192,7 @@ class Search:
         self._best = better_than
         self._best_steps: list[Destination] | None = None
         self._steps: list[Destination] = []
+        self._closed = {batch.number: closed_to(state, batch) for batch in batches}
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
         """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
         self._over_hosts = [rule for batch in batches for rule in state.constraints(batch).host_spread]
@@ -254,7 +268,7 @@ class Search:
                 continue
             classes.add(self._class_of[number])
             batch = self._by_number[number]
-            moves = destinations_of(self._state, batch, opening=opening)
+            moves = destinations_of(self._state, batch, closed=self._closed[number], opening=opening)
             found += moves
             if moves and self._is_alone(batch):
                 found = moves

@@ -58,11 +58,12 @@ class Shares:
             self._counts.append(topology.labels.table[row[COUNTER], :width].tolist())
             self._there.append([column in columns for column in range(width)])
 
-    def allowed(self, *, as_things_are: bool = True) -> list[Combination]:
-        """Where one more chunk may go as things are: a node that is made for it is in its own domain only. Otherwise assuming a node
-        everywhere that one can be made."""
-        joins = self._opening and as_things_are
-        there = self._there if joins else self._with_new({})
+    def allowed(self, closed: Mapping[Combination, int] | None = None) -> list[Combination]:
+        """Where one more chunk may go, assuming a node everywhere that one can be made. closed: where none can be made, each with 0.
+
+        Without it, where a chunk may go as things are: a node that is made for it is in its own domain only."""
+        joins = self._opening and closed is None
+        there = self._there if joins else self._with_new(closed or {})
         return [
             item
             for item, option in zip(self._combinations, self._options, strict=True)

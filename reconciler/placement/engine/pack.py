@@ -29,7 +29,7 @@ class Packer:
     def __init__(self, state: State, batches: Sequence[Batch]) -> None:
         self._state = state
         self._batches = batches
-        self._retention = Retention(state, self.broken)
+        self._retention = Retention(state, batches, self.broken)
         self.unplaced: dict[int, int] = {}
         """By batch number, how many chunks have no place so far."""
         self._refused: dict[int, tuple[int, ...]] = {}
@@ -72,9 +72,11 @@ class Packer:
         self.unplaced = {}
         self._place([item for item in self._batches if item.waits])
         left: dict[int, int] = {}
-        for _, equals in groupby((item for item in self._batches if not item.waits), key=RANK_OF):
+        others = [item for item in self._batches if not item.waits]
+        steady = self._retention.all_of(others)
+        for _, equals in groupby(others, key=RANK_OF):
             rank = list(equals)
-            stayed = self._retention.rank(rank)
+            stayed = steady or self._retention.rank(rank)
             left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
         return {number: count for number, count in left.items() if count}
 
@@ -121,10 +123,15 @@ class Packer:
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Within each rank, chunks that were placed before come first, so that new ones do not displace them."""
+        steady: dict[int, int] | None = None
         walk: BatchWalk | None = None
-        for _, equals in groupby(batches, key=RANK_OF):
+        for level, equals in groupby(batches, key=RANK_OF):
             rank = list(equals)
-            stayed = self._retention.rank(rank)
+            if level.after_pods and steady is None:
+                others = [item for item in batches if not item.pods]
+                # Where all batches are of one rank, that rank is judged below.
+                steady = self._retention.all_of(others) if len(others) > len(rank) else {}
+            stayed = steady or self._retention.rank(rank)
             self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
                 if whole is not None:

@@ -75,10 +75,26 @@ class Retention:
     """What bins held before, and which of it stays. broken: by batch, the spread constraints that do not hold for everything
     placed."""
 
-    def __init__(self, state: State, broken: Callable[[], dict[int, list[SpreadRule]]]) -> None:
+    def __init__(
+        self, state: State, batches: Sequence[Batch], broken: Callable[[], dict[int, list[SpreadRule]]]
+    ) -> None:
         self._state = state
+        self._batches = batches
         self._broken = broken
         self._stays = stays_of(state)
+
+    def all_of(self, batches: Sequence[Batch]) -> dict[int, int]:
+        """How many chunks of each batch stay, if all can and none is new. Otherwise the answer is empty and nothing is placed.
+
+        So chunks of a higher priority can stay beside chunks of a lower one that they have affinity to."""
+        if not self._stays or any(self._known(item) < item.count for item in batches):
+            return {}
+        saved = self._state.save()
+        stayed = self._together(batches, ())
+        if all(stayed[item.number] == item.count for item in batches):
+            return stayed
+        self._state.roll_back(saved)
+        return {}
 
     def rank(self, rank: Sequence[Batch]) -> dict[int, int]:
         """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
@@ -112,8 +128,7 @@ class Retention:
         if any(stayed[item.number] < known[item.number] and self._state.constraints(item).spread for item in held):
             self._state.roll_back(saved)
             loosely = self._in_order(rank, moving, loosely=True)
-            # Only the end is judged, since chunks may have come in an order that this one does not repeat.
-            if sum(loosely.values()) == every and not self._broken():
+            if sum(loosely.values()) == every and self._is_balanced(rank):
                 return loosely
         best = rank
         for order in islice(permutations(held), 1, None) if len(held) <= _MOST_REORDERED else ():
@@ -125,6 +140,23 @@ class Retention:
                 break
         self._state.roll_back(saved)
         return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
+
+    def _is_balanced(self, rank: Sequence[Batch]) -> bool:
+        """Whether all spread constraints hold in the end.
+
+        Only the end is judged, since chunks may have come in an order that this one does not repeat. Chunks of lower priorities
+        are counted if needed, as long as all of them stayed (see `Packer.place_all`).
+        """
+        if not self._broken():
+            return True
+        lower = [item for item in self._batches if item.rank > rank[-1].rank and self._known(item)]
+        if not lower or self._state.topology.expected:
+            return False
+        saved = self._state.save()
+        self._in_order(lower, (), loosely=True)
+        balanced = not self._broken()
+        self._state.roll_back(saved)
+        return balanced
 
     def _in_order(
         self, order: Sequence[Batch], moving: Collection[int | None], *, loosely: bool = False

@@ -56,7 +56,7 @@ def holds(
     """What to protect, release and delete. Nodes that Karpenter did not make, and nodes on their way out, are left alone.
 
     leaving: bins that chunks had to leave, while the nodes that take their chunks are not there yet: they stay protected. rooms:
-    nodes that stay as they are: they wait for pods, or nobody knows the shape of their chunks. blocked: nothing is released or deleted.
+    nodes that wait for pods, protected and without a taint. blocked: nothing is released or deleted.
     """
     own = [item for item in bins if item.is_karpenters and not item.is_going]
     held = tuple(

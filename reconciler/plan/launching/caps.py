@@ -224,9 +224,11 @@ def _units(
 
 def _rank(node: PlannedNode, order: Mapping[ObjectRef, int]) -> list[tuple[int, int]]:
     """That of the first demand that it serves; of nodes with the same one, that with most of its chunks comes first."""
-    return sorted((order.get(holding.demand, len(order)), -holding.count) for holding in node.holdings) or [
-        (len(order), 0)
-    ]
+    held = sorted((order.get(holding.demand, len(order)), -holding.count) for holding in node.holdings)
+    return [
+        *held,
+        (len(order) + 1, 0),
+    ]  # the end comes after every demand, so that of equal beginnings the longer comes first
 
 
 def cap_notes(capped: Capped) -> tuple[str, ...]:

@@ -254,5 +254,7 @@ def test_its_nodes_stay_booked_without_its_pod_template(class_name: str) -> None
     shop.settle()
     assert shop.held() == held != []
     assert shop.conditions() == {**before, "Accepted": ("False", "PodTemplateNotFound")}
+    shop.settle(pod_template("second"), request("second", count=3, class_name=CHECK, template="second"))
+    assert shop.conditions("second")["Provisioned"] == ("False", "CapacityIsNotFound"), "nobody gets its room"
     shop.settle(pod_template())
     assert (shop.held(), shop.conditions(), booked(shop)) == (held, before, 3)

@@ -179,6 +179,19 @@ def test_its_nodes_stay_though_its_workload_is_gone() -> None:
     shop.cluster.delete(workload_ref())
     shop.keep(60)
     assert held(shop) == before != {}
+    shop.keep(60, workload(replicas=0, cpu="1500m"))
+    assert held(shop) == before, "the size is what its nodes hold"
+
+
+def test_it_stays_without_its_workload_on_a_node_of_two() -> None:
+    other = (workload("other", replicas=0, cpu="500m"), buffer("other", of="other", replicas=1))
+    shop = KeptCluster(instance_types=(LARGE,))
+    shop.keep(60, node_pool(disruption=STEADY), workload(replicas=0, cpu="1500m"), buffer(replicas=2), *other)
+    suspend(shop)
+    assert list(held(shop).values()) == ["1 of CapacityBuffer/shop/other, 2 of CapacityBuffer/shop/web"]
+    shop.cluster.delete(workload_ref())
+    shop.keep(60, buffer("other", of="other", replicas=0))
+    assert list(held(shop).values()) == ["2 of CapacityBuffer/shop/web"]
 
 
 def test_its_node_stays_though_it_is_not_ready_for_long() -> None:

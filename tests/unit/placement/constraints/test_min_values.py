@@ -52,7 +52,7 @@ def two_types(**limits: str) -> NodePool:
     return node_pool(requirements=[TWO_TYPES], limits=limits)
 
 
-def test_a_node_counts_as_the_largest_of_a_short_list_with_enough_values() -> None:
+def test_a_node_counts_as_the_largest_of_the_least_list_that_min_values_ask_for() -> None:
     placement = placed(demand(count=6, pod_shape=NEARLY_TWO), pools=[two_types(cpu="24")])
 
     assert [item.instance_types for item in placement.planned] == [("m02", "m04")] * 6

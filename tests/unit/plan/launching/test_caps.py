@@ -40,6 +40,8 @@ def test_a_node_ranks_by_the_first_demand_that_it_serves() -> None:
     assert capped(SECOND, shared, new_nodes_per_pass=1).kept == (shared,)
     most = planned(chunks(3, "first"))
     assert capped(shared, most, new_nodes_per_pass=1).kept == (most,), "which holds most of it"
+    more = planned(chunks(3, "first"), chunks(2, "second"))
+    assert capped(more, most, new_nodes_per_pass=1).kept == (more,), "and more of the next"
 
 
 def test_the_price_counts_what_is_there_already() -> None:
