@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 
@@ -60,6 +60,17 @@ class Storage:
     volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[VolumeClaim, ...] = ()
     classes: tuple[StorageClass, ...] = ()
+    _bound: frozenset[tuple[str, str]] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def bound(self) -> frozenset[tuple[str, str]]:
+        """Namespace and name of each claim that has a volume. Computed once, since many buffers ask."""
+        if self._bound is None:
+            volumes = {volume.name for volume in self.volumes}
+            bound = ((item.namespace, item.name) for item in self.claims if item.bound and item.volume in volumes)
+            object.__setattr__(self, "_bound", frozenset(bound))
+        assert self._bound is not None
+        return self._bound
 
     def keep_bound(self, shape: PodShape) -> PodShape:
         """The shape of a virtual pod with no claims but those that have a volume, which say where it can be.
@@ -67,8 +78,5 @@ class Storage:
         A claim without one may never exist for it, and a buffer that waited for that would stay empty forever."""
         if not shape.volume_claims:
             return shape
-        volumes = {volume.name for volume in self.volumes}
-        bound = {(item.namespace, item.name) for item in self.claims if item.bound and item.volume in volumes}
-        return replace(
-            shape, volume_claims=tuple(name for name in shape.volume_claims if (shape.namespace, name) in bound)
-        )
+        kept = tuple(name for name in shape.volume_claims if (shape.namespace, name) in self.bound)
+        return replace(shape, volume_claims=kept)
