@@ -87,6 +87,7 @@ def diff_command(
     from reconciler.cli.plan import write_timings
     from reconciler.clocks import SystemClock
     from reconciler.comparison import summed
+    from reconciler.source.opening import place_in_repository
 
     check_post_options(click.get_current_context())
     settings = _settings(values, revisions, other)
@@ -95,13 +96,14 @@ def diff_command(
     if len(clusters) > 1 and (output not in {"text", "markdown"} or values["page"]):
         names = ", ".join(clusters)
         raise click.UsageError(f"there are {len(clusters)} clusters, {names}: name the folder of one with --path.")
+    place = place_in_repository(other or settings.repository)
     reports: list[tuple[Comparison, Failure | None]] = []
     for path in clusters if len(clusters) > 1 else ("",):
         its_settings = replace(settings, path=path or settings.path)
         if path and output == "text":
             click.echo(f"{path}:")
         read = partial(_sides, its_settings, revisions, other)
-        reports.append(_report(its_settings, read, {**values, "other": other}, output=output, now=now, name=path))
+        reports.append(_report(its_settings, read, values, output=output, now=now, name=path, place=place))
         if path:
             click.echo()
         if timings:
@@ -128,9 +130,17 @@ def _clusters(settings: Settings, revisions: str, other: str | None) -> tuple[st
 
 
 def _report(
-    settings: Settings, read: Callable[[], Sides], values: dict[str, Any], *, output: str, now: datetime, name: str
+    settings: Settings,
+    read: Callable[[], Sides],
+    values: dict[str, Any],
+    *,
+    output: str,
+    now: datetime,
+    name: str,
+    place: str | None,
 ) -> tuple[Comparison, Failure | None]:
-    """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own.
+    """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own. place: where
+    the folder that is read is in its repository.
 
     Posting comes last, so that everything else is printed even if it fails. Its failure is returned.
     """
@@ -156,13 +166,12 @@ def _report(
             comparison = compare(session.cycle, read(), caps=settings.caps, gates=gates, foreign=foreign)
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
-        folder = values["other"] or settings.repository
-        print_difference(comparison.change, output, folder, cluster=cluster, timelines=comparison.timelines)
+        print_difference(comparison.change, output, place, cluster=cluster, timelines=comparison.timelines)
         if values["page"]:
             write_file("--page", values["page"], complete_page(comparison, cluster))
         for sentence in comparison.change.failed_gates:
             click.echo(f"headroom: {sentence}", err=True)
-        failure = None if report is None else tell(report, report.post(comparison, cluster, folder))
+        failure = None if report is None else tell(report, report.post(comparison, cluster, place))
     return comparison, failure
 
 
@@ -193,23 +202,21 @@ def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:
 def print_difference(
     change: Difference,
     output: str,
-    folder: str,
+    place: str | None,
     *,
     cluster: ReportedCluster,
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None,
 ) -> None:
-    """folder: what is read of HEAD. timelines: of base and head, which show how the coming week differs."""
+    """place: where the folder that is read is in its repository. timelines: of base and head, which show how the coming week differs."""
     from reconciler.cli.plan import print_page
     from reconciler.report.difference.document import difference_document
     from reconciler.report.difference.page import difference_page
     from reconciler.report.escaping import to_json
     from reconciler.report.findings import github_annotations, sarif_document
-    from reconciler.source.opening import place_in_repository
 
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
     elif output in {"sarif", "github"}:
-        place = place_in_repository(folder)
         findings = [finding.below(place) for finding in change.new_findings]
         told = to_json(sarif_document(findings)) if output == "sarif" else github_annotations(findings)
         click.echo(told, nl=False)

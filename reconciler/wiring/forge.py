@@ -87,7 +87,7 @@ class Reporter:
             cluster = reported_cluster(self._cluster, self._settings)
             page = Response(complete_page(comparison, cluster).encode(), HTML)
             self.pages[path] = lambda: page
-            published = replace(report, url=whole, whole=whole).post(comparison, cluster, self._settings.repository)
+            published = replace(report, url=whole, whole=whole).post(comparison, cluster, place=".")
         if published.failure is not None:
             raise published.failure
         return "" if published.comment is None else published.comment.value

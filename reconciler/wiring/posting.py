@@ -24,7 +24,6 @@ from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.rows import ReportPage, trimmed
 from reconciler.report.plan.words import sample_words
 from reconciler.settings.settings import Settings
-from reconciler.source.opening import place_in_repository
 from reconciler.wiring.inputs import ReportedCluster
 
 MOST_BYTES = 60_000
@@ -79,8 +78,8 @@ class PullRequestReport:
     made: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When this run began, by this machine's clock. The instant that is planned for may be any."""
 
-    def post(self, comparison: Comparison, cluster: ReportedCluster, folder: str) -> Published:
-        """Posts the report. folder: what was read of HEAD. Raises `Invalid` for a head without a commit; the forge's failures are in the result."""
+    def post(self, comparison: Comparison, cluster: ReportedCluster, place: str | None) -> Published:
+        """Posts the report. place: where the folder that was read is in its repository. Raises `Invalid` for a head without a commit; the forge's failures are in the result."""
         if self.refusal is not None:
             return Published(failure=self.refusal)
         change = comparison.change
@@ -91,7 +90,7 @@ class PullRequestReport:
             Report(self.settings.path.strip("/"), self.made, commit, rendered_page("report.md.j2", page)),
             CommitStatus(self._context, _state(change), words, self.url),
             page.summary,
-            tuple(_annotations(change, place_in_repository(folder))),
+            tuple(_annotations(change, place)),
         )
         silent = is_too_little(change, self.above) and (change.has_changes or not self.unchanged_too)
         return publish(self.forge, self.number, publication, self.mode, only_if_there=silent)
