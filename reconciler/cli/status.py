@@ -53,22 +53,24 @@ def _checked(address: str) -> str:
 
 def _fetch(address: str) -> dict[str, Any]:
     """The document. Raises `Transient`."""
+    from http.client import HTTPException
     from urllib.error import HTTPError
 
     from reconciler.network import opener_to
 
     url, daemon = f"http://{address}/status", "the daemon"
     try:
-        with opener_to(url).open(url, timeout=10) as response:
-            document: dict[str, Any] = json.load(response)
-            return document
-    except HTTPError as error:
-        told = error.read(1000).decode(errors="replace").strip()
-        with suppress(ValueError, LookupError, TypeError):  # what stands between answers as it likes
-            told = str(json.loads(told)["message"])
-        said = told.removeprefix(daemon) if told.startswith(daemon) else f" answers: {told}"
-        raise Transient(f"{daemon} at {address}{said}", hint="its log says why") from error
-    except (OSError, ValueError) as error:
+        try:
+            with opener_to(url).open(url, timeout=10) as response:
+                document: dict[str, Any] = json.load(response)
+                return document
+        except HTTPError as error:
+            told = error.read(1000).decode(errors="replace").strip()
+            with suppress(ValueError, LookupError, TypeError):  # what stands between answers as it likes
+                told = str(json.loads(told)["message"])
+            said = told.removeprefix(daemon) if told.startswith(daemon) else f" answers: {told}"
+            raise Transient(f"{daemon} at {address}{said}", hint="its log says why") from error
+    except (OSError, ValueError, HTTPException) as error:  # an answer may break off, that of an error too
         reason = getattr(error, "reason", error)
         raise Transient(
             f"no daemon answers at {address} ({getattr(reason, 'strerror', None) or reason})",

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
+import threading
 import unicodedata
 from contextlib import closing
 from pathlib import Path
@@ -135,6 +138,26 @@ def test_what_stands_between_headroom_and_a_daemon_may_answer_as_it_likes(tmp_pa
     assert done.returncode == 1
     assert done.stderr.startswith(f"headroom: the daemon at {server.address} answers: ")
     assert "upstream is away" in done.stderr
+
+
+@pytest.mark.parametrize("status", ["200 OK", "502 Bad Gateway"])
+@pytest.mark.parametrize("is_reset", [True, False])
+def test_an_answer_in_a_daemons_place_may_break_off(tmp_path: Path, status: str, is_reset: bool) -> None:  # noqa: FBT001 - a parameter of a test
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(f'HTTP/1.1 {status}\r\nContent-Length: 100\r\n\r\n{{"a"'.encode())
+            if is_reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        done = headroom_at(tmp_path, "status", "--address", address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert address in done.stderr
+    assert "internal error" not in done.stderr
 
 
 KUBECONFIG = """
