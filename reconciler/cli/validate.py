@@ -66,7 +66,8 @@ def validate_command(
         )
     findings = tuple(sorted(told, key=lambda finding: finding.sort_key))
     if output in {"sarif", "github"}:
-        findings = tuple(finding.below(place_in_repository(".")) for finding in findings)
+        here = place_in_repository(".")
+        findings = tuple(finding.below(here) for finding in findings)
     click.echo(_printed(output, findings, present, documents=declared.documents, files=len(files)), nl=False)
     if not declared.documents and not findings:
         where = listed("this folder" if place == "." else place for place in places)

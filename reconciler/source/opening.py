@@ -25,11 +25,12 @@ def is_remote(repository: str) -> bool:
 
 
 def place_in_repository(repository: str) -> str | None:
-    """Where a folder is in its Git repository, such as infra/capacity; None outside of any. Of a URL all is read."""
+    """Where a folder is in its Git repository, such as infra/capacity; None outside of any, and for a bare repository. Of a URL all is read."""
     if is_remote(repository):
         return "."
     folder = Path(repository or ".").resolve()
     top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    top = None if is_repository(folder) else top
     return None if top is None else folder.relative_to(top).as_posix()
 
 
