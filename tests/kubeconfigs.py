@@ -1,6 +1,7 @@
 """Kubeconfig files: of the control plane, of servers that tests make up, and of what stands between headroom and a server."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,17 @@ import yaml
 
 
 def write_kubeconfig(
-    path: Path, server: str, token: str = "none", *, namespace: str = "default", **cluster: str | bool
+    path: Path,
+    server: str,
+    user: str | Mapping[str, Any] = "none",
+    *,
+    namespace: str = "default",
+    **cluster: str | bool,
 ) -> Path:
     """Write one with a single context, readable by the owner only, and return its path. JSON is YAML.
 
-    `cluster`: more fields of the cluster, such as a certificate: inside the file, that works wherever it is mounted.
+    `user`: a token, or what the file says of its user. `cluster`: more fields of the cluster, such as a certificate: inside the
+    file, that works wherever it is mounted.
     """
     context = {"cluster": "controlplane", "user": "it", "namespace": namespace}
     document = {
@@ -21,7 +28,7 @@ def write_kubeconfig(
         "current-context": "controlplane",
         "contexts": [{"name": "controlplane", "context": context}],
         "clusters": [{"name": "controlplane", "cluster": {"server": server, **cluster}}],
-        "users": [{"name": "it", "user": {"token": token}}],
+        "users": [{"name": "it", "user": {"token": user} if isinstance(user, str) else user}],
     }
     path.touch(mode=0o600)
     path.write_text(json.dumps(document, indent=2) + "\n")

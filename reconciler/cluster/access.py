@@ -169,7 +169,7 @@ def _configuration(kubernetes: Any) -> Any:
 def _access(configuration: Any) -> Access:
     from kubernetes.client.rest import RESTClientObject
 
-    # The environment's proxy counts where the kubeconfig names none. NO_PROXY is for the package, which knows ranges of addresses too.
+    # The environment's proxy counts where the kubeconfig names none. Of one that the kubeconfig names the package judges by NO_PROXY.
     configuration.proxy = usable_proxy(configuration.proxy) or proxy_of(configuration.host)
     configuration.proxy_headers = proxy_headers(configuration.proxy)
     configuration.connection_pool_maxsize = _POOL_SIZE

@@ -161,7 +161,7 @@ class Requests:
         return True
 
     def poll_begins(self) -> None:
-        self._polling, self._waiting = self._waiting or self._polling, ""
+        self._polling, self._waiting = self._waiting, ""
 
     def poll_ended(self) -> bool:
         """Whether a pass is due now, whatever the poll came to."""

@@ -155,11 +155,6 @@ class BatchShop:
         view = self.cluster.view()
         return [claim.name for claim in view.node_claims if claim.annotation("headroom.dev/held") == "true"]
 
-    def inventory_text(self) -> str:
-        """What the inventory's ConfigMap holds."""
-        body = self.cluster.live(ObjectRef("", "ConfigMap", "headroom-system", "headroom"))
-        return str(body["data"]["memory.json"])
-
     def read(self, resource: Resource) -> Iterable[Mapping[str, Any]]:
         """Every object of a kind, as a snapshot asks for them."""
         found = self.cluster._world.store.all(resource.group, resource.kind)

@@ -20,6 +20,7 @@ from reconciler.cluster.access import Access, kubeconfig_access
 from reconciler.cluster.connection import Connection
 from reconciler.model.errors import Failure, Invalid, Transient
 from tests.controlplane.waiting import eventually
+from tests.kubeconfigs import write_kubeconfig
 
 SCRIPT = """
 import json, sys
@@ -35,17 +36,7 @@ print(json.dumps({
 
 
 def kubeconfig(folder: Path, user: dict[str, Any]) -> Path:
-    file = folder / "kubeconfig"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-        "clusters": [{"name": "here", "cluster": {"server": "http://127.0.0.1:6443"}}],
-        "users": [{"name": "me", "user": user}],
-    }
-    file.write_text(json.dumps(config))
-    return file
+    return write_kubeconfig(folder / "kubeconfig", "http://127.0.0.1:6443", user)
 
 
 def told(folder: Path, user: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +50,7 @@ def told(folder: Path, user: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_kubeconfig_is_read_without_the_models(tmp_path: Path) -> None:
     assert told(tmp_path, {"token": "of-mine"}) == {
-        "context": "here",
+        "context": "controlplane",
         "host": "http://127.0.0.1:6443",
         "headers": {"authorization": "Bearer of-mine"},
         "models": [],
