@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
@@ -122,6 +122,10 @@ class ClusterView:
             object.__setattr__(self, "_machines", joined_machines(self.nodes, self.node_claims))
         assert self._machines is not None
         return self._machines
+
+    def holding(self, demands: Collection[str]) -> frozenset[str]:
+        """Names of the nodes, and of NodeClaims without one, that hold chunks of one of these demands, as their annotations say."""
+        return frozenset(item.name for item in self.machines if not item.holders.isdisjoint(demands))
 
     @property
     def nodes_in_use(self) -> frozenset[str]:

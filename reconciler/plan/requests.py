@@ -76,7 +76,7 @@ def request_plan(
     for demand, state in asked:
         there = replace(tallies.of_request(demand, state), unread=unread, tried=demand.ref in tried)
         decision = decide(demand, state, there, now, rules)
-        if decision.record.provisioned is not None:
+        if decision.record.provisioned is not None and not demand.is_shapeless:
             decision = replace(decision, record=decision.record.but(located=located.get(demand.ref, {})))
         decided.append((demand.ref, state, decision))
         name = record_name(demand.ref.namespace, demand.ref.name)
@@ -227,8 +227,7 @@ def bookings(view: ClusterView) -> Bookings:
         for node, counts in sorted(record.located.items())
     )
     names = {f"{REQUEST_KIND}/{name}" for name in booked}
-    holding = frozenset(machine.name for machine in view.machines if not names.isdisjoint(machine.holders))
-    return Bookings(held, holding.union(node for node, _, _ in held), since)
+    return Bookings(held, view.holding(names).union(node for node, _, _ in held), since)
 
 
 def _rolled_back(

@@ -166,9 +166,9 @@ class FindDemand:
         prepared = replace(state.prepared, room=without_balloons(state.prepared.room, leaving))
         shapeless = {str(demand.ref) for demand in found if demand.is_shapeless}
         if shapeless:  # what room is left beside their chunks is not known
-            full = (item.name for item in state.view.machines if not shapeless.isdisjoint(item.holders))
-            options = replace(prepared.options, keeping=prepared.options.keeping.union(full))
-            prepared = replace(prepared, options=options)
+            booked = (node for node, demand, _ in prepared.options.booked if demand in shapeless)
+            full = prepared.options.keeping.union(state.view.holding(shapeless), booked)
+            prepared = replace(prepared, options=replace(prepared.options, keeping=full))
         state = replace(
             state,
             prepared=prepared,

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.nodes import HOSTNAME_LABEL, node_ref
 from reconciler.model.refs import ObjectRef
+from tests.builders import manifest
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.requests import (
     ATOMIC,
@@ -258,3 +260,22 @@ def test_its_nodes_stay_booked_without_its_pod_template(class_name: str) -> None
     assert shop.conditions("second")["Provisioned"] == ("False", "CapacityIsNotFound"), "nobody gets its room"
     shop.settle(pod_template())
     assert (shop.held(), shop.conditions(), booked(shop)) == (held, before, 3)
+
+
+def test_nobody_gets_its_room_without_its_pod_template_on_a_node_that_karpenter_has_not_made() -> None:
+    """headroom writes nothing on such a node: the booking is known by the inventory alone."""
+    room = {"cpu": "3", "memory": "12Gi", "pods": "50"}
+    status = {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]}
+    labels = dict.fromkeys([HOSTNAME_LABEL], "fixed")
+    shop = BatchShop()
+    shop.cluster.apply(manifest("v1", "Node", "fixed", metadata={"labels": labels}, spec={"providerID": "fixed"}))
+    shop.sandbox.change(node_ref("fixed"), lambda body: body.update(status=status), "kubelet")
+    shop.settle()
+    shop.settle(request(count=2))
+    before = shop.conditions()
+    shop.cluster.delete(ObjectRef("", "PodTemplate", "shop", "worker"))
+    shop.settle()
+    shop.settle(pod_template("second"), request("second", count=2, template="second"))
+    assert shop.conditions("second")["Provisioned"] == ("False", "CapacityIsNotFound")
+    shop.settle(pod_template())
+    assert (shop.conditions(), booked(shop)) == (before, 2)
