@@ -68,7 +68,7 @@ def split(
     chosen = capacity.chunk or _chunk(capacity, _rooms(capacity, allowed, instance_types))
     chunk = Resources.of((name, chosen.get(name)) for name in (CPU, MEMORY))
     count = limit_count(chunk, ((name, capacity.total.get(name)) for name in (CPU, MEMORY)))
-    if chunk and not count:
+    if not count and (chunk or capacity.total):
         message = f"one chunk ({_words(chunk)}) is more than the buffer's total ({_words(capacity.total)})"
         return Unresolved(message, codes.CHUNK_TOO_LARGE, "make the chunk smaller or the total larger")
     shape = PodShape(

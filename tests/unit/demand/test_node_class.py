@@ -59,6 +59,13 @@ def test_a_chunk_larger_than_the_total_is_refused() -> None:
     assert answer.code.name == "chunk-too-large"
 
 
+def test_a_chunk_without_cpu_and_memory_is_refused() -> None:
+    """A document with such a chunk is refused earlier, an object of the cluster is not."""
+    chunk = Resources.parse({"nvidia.com/gpu": 1})
+    answer = split(of_capacity("10", "100Gi", chunk=chunk), [node_pool()], (), Declared().absence_of)
+    assert isinstance(answer, Unresolved)
+
+
 def test_a_chosen_chunk_is_about_one_core_in_the_totals_proportions() -> None:
     answer = parts(of_capacity("40", "5120Mi"))
     assert answer.count == 40
