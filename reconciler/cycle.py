@@ -89,7 +89,7 @@ class Cycle:
         self._set_aside = SetAside(progress)
         self._suspended = rules.suspend
         self._edges = UpcomingEdges()
-        self._refusals: dict[str, str] = {}
+        self._refusals: dict[ObjectRef, str] = {}
 
     def plan(
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
@@ -156,10 +156,10 @@ class Cycle:
         return done
 
 
-def _refusals(results: Iterable[WriteResult]) -> dict[str, str]:
-    """By kind and name, what the server refuses to make or to change, also for fields of other managers, with the reason."""
+def _refusals(results: Iterable[WriteResult]) -> dict[ObjectRef, str]:
+    """By object, what the server refuses to make or to change, also for fields of other managers, with the reason."""
     refused = (item for item in results if item.outcome in {Outcome.REFUSED, Outcome.CONFLICT})
-    return {f"{item.write.ref.kind} {item.write.ref.name}": item.message for item in refused}
+    return {item.write.ref: item.message for item in refused}
 
 
 TRIED_AGAIN_AFTER = timedelta(minutes=10)

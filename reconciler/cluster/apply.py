@@ -22,7 +22,13 @@ import msgspec
 from reconciler import __version__
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid
-from reconciler.model.marks import PART_OF_LABEL, PATH_ANNOTATION, REQUESTED_AT_ANNOTATION, SUSPEND_ANNOTATION
+from reconciler.model.marks import (
+    APPLYSET_PREFIX,
+    PART_OF_LABEL,
+    PATH_ANNOTATION,
+    REQUESTED_AT_ANNOTATION,
+    SUSPEND_ANNOTATION,
+)
 from reconciler.model.refs import ObjectRef
 from reconciler.model.remembered import Inventory
 from reconciler.model.view import ClusterView, Manifest
@@ -65,7 +71,7 @@ class InventoryParent:
 def applyset_id(parent: ObjectRef) -> str:
     """The id of the set with this parent, computed as in KEP-3659."""
     digest = hashlib.sha256(f"{parent.name}.{parent.namespace}.{parent.kind}.{parent.group}".encode()).digest()
-    return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
+    return f"{APPLYSET_PREFIX}{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
 
 
 def group_kind(ref: ObjectRef) -> str:

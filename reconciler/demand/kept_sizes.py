@@ -296,8 +296,9 @@ def kept_size(live: LiveObject | None, view: ClusterView) -> int:
     replicas = (live.body.get("status") or {}).get("replicas")
     if isinstance(replicas, int):
         return replicas
-    said = (read_holdings(machine.held_for) for machine in view.machines if machine.held_for)
-    return sum(count for holdings in said for (name, _), count in holdings.items() if name == str(live.ref))
+    own = str(live.ref)
+    said = (read_holdings(machine.held_for).items() for machine in view.machines)
+    return sum(count for holdings in said for (name, _), count in holdings if name == own)
 
 
 def suspended(demand: Demand, view: ClusterView) -> Demand:

@@ -18,6 +18,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.marks import (
     ACTIVE_DURING_ANNOTATION,
     ANNOTATION_PREFIX,
+    APPLYSET_PREFIX,
     LEAD_TIME_ANNOTATION,
     ONE_SHOT_ANNOTATION,
     PERCENT_OF_ANNOTATION,
@@ -119,7 +120,7 @@ def _duration(example: str, *, least: timedelta = timedelta(0), most: timedelta 
 def _is_owner(value: str) -> bool:
     """An inventory, or an ApplySet without one by its identity."""
     namespace, _, name = value.partition("/")
-    return bool(namespace and name) or value.startswith("applyset-")
+    return bool(namespace and name) or value.startswith(APPLYSET_PREFIX)
 
 
 _ANY = _valid_if(bool, "write a value, or remove the annotation")

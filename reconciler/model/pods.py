@@ -203,7 +203,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """One ResourceQuota, with compute resources only. `requests.cpu` is `cpu` here, so a name may occur twice in `hard`.
+    """One ResourceQuota, with compute resources and the number of pods only. `requests.cpu` is `cpu` here, so a name may occur twice in `hard`.
 
     scopes: each as a requirement on the scope's name (`NotBestEffort` Exists, `PriorityClass` In …). The quota counts pods that
     meet all of them.

@@ -17,7 +17,7 @@ from reconciler.model.placement import Placement, Wait
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import abridged, by_key
+from reconciler.model.refs import ObjectRef, abridged, by_key
 from reconciler.model.remembered import Departure
 from reconciler.model.rules import BufferRules, Caps
 from reconciler.model.schedules import Edge, PoolBudgets
@@ -70,8 +70,8 @@ class Facts:
     """What else to say of the placement."""
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     """NodeClaims on their way, and those that failed."""
-    refusals: Mapping[str, str] = field(default_factory=dict)
-    """By kind and name, what the server refused in the last pass, with the reason."""
+    refusals: Mapping[ObjectRef, str] = field(default_factory=dict)
+    """By object, what the server refused in the last pass, with the reason."""
     departures: tuple[Departure, ...] = ()
     """Nodes that chunks leave for cheaper room, and those where that failed lately."""
     missing_devices: Mapping[str, MissingDevices] = field(default_factory=dict)

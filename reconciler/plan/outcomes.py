@@ -15,7 +15,15 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    NodeClaim,
+    node_claim_ref,
+    node_pool_ref,
+)
 from reconciler.model.placement import (
     Cause,
     Holding,
@@ -96,7 +104,7 @@ class Tallies:
         serving: frozenset[str] = frozenset(),
         later: Iterable[PlannedNode] = (),
         retry: str = "",
-        refusals: Mapping[str, str] | None = None,
+        refusals: Mapping[ObjectRef, str] | None = None,
         suspended: bool = False,
         now: datetime | None = None,
     ) -> None:
@@ -219,10 +227,11 @@ class Tallies:
         return counted
 
 
-def _why_unmade(creation: NodeClaimCreation, refusals: Mapping[str, str]) -> str:
+def _why_unmade(creation: NodeClaimCreation, refusals: Mapping[ObjectRef, str]) -> str:
     """Why the last pass did not make it: the server refuses it, or the change of its NodePool that it waits for."""
-    waited_for = (f"NodeClaim {creation.name}", "made"), (f"NodePool {creation.planned.node_pool}", "applied")
-    return next((f"{it} could not be {done}: {refusals[it]}" for it, done in waited_for if it in refusals), "")
+    waited_for = (node_claim_ref(creation.name), "made"), (node_pool_ref(creation.planned.node_pool), "applied")
+    words = (f"{it.kind} {it.name} could not be {done}: {refusals[it]}" for it, done in waited_for if it in refusals)
+    return next(words, "")
 
 
 def _why_unlaunched(claim: NodeClaim) -> str:

@@ -29,10 +29,10 @@ class Obstacle(Exception):  # noqa: N818 - a fact about a pod, not a fault
 
 def with_volumes(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     """The same problem with volumes as requirements, and what was not judged."""
-    shapes = {id(group.shape): group.shape for demand in problem.demands for group in demand.groups}.values()
+    has_volumes = any(group.shape.volume_claims for demand in problem.demands for group in demand.groups)
     judge = _Judge(problem)
     demands = [demand.with_shapes(lambda group: judge.shape(group.shape)) for demand in problem.demands]
-    return replace(problem, demands=demands), (NOT_JUDGED,) if any(item.volume_claims for item in shapes) else ()
+    return replace(problem, demands=demands), (NOT_JUDGED,) if has_volumes else ()
 
 
 class _Judge:

@@ -223,12 +223,10 @@ def _units(
 
 
 def _rank(node: PlannedNode, order: Mapping[ObjectRef, int]) -> list[tuple[int, int]]:
-    """That of the first demand that it serves; of nodes with the same one, that with most of its chunks comes first."""
+    """That of the first demand that it serves; of nodes with the same one, that with most of its chunks comes first. The end
+    ranks after every demand, so that of equal beginnings the longer comes first."""
     held = sorted((order.get(holding.demand, len(order)), -holding.count) for holding in node.holdings)
-    return [
-        *held,
-        (len(order) + 1, 0),
-    ]  # the end comes after every demand, so that of equal beginnings the longer comes first
+    return [*held, (len(order) + 1, 0)]
 
 
 def cap_notes(capped: Capped) -> tuple[str, ...]:

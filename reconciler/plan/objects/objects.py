@@ -22,6 +22,7 @@ from reconciler.model.field_differences import differences
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import (
     ADOPT_ANNOTATION,
+    APPLYSET_PREFIX,
     CLAIM_ANNOTATION,
     DRIFT_ANNOTATION,
     INVENTORY_ANNOTATION,
@@ -35,7 +36,6 @@ from reconciler.model.view import ClusterView, LiveObject, Manifest
 
 HASH_ANNOTATION = "headroom.dev/applied-hash"
 SOURCE_ANNOTATION = "headroom.dev/source"
-APPLYSET_PREFIX = "applyset-"
 PARTIAL_ANNOTATION = "headroom.dev/partial"
 """On objects of which headroom applies only some fields: never members of the ApplySet, never deleted."""
 NODE_POOL = "NodePool"
